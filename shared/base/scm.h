@@ -17,6 +17,13 @@ union scm_control {
     char bytes[CMSG_SPACE(SCM_FDS_MAX * sizeof(int))];
 };
 
+/* Initializes a struct msghdr to receive into one struct iovec and `control`. */
+#define SCM_MESSAGE(part, control)                                                                 \
+    {                                                                                              \
+        .msg_iov = (part), .msg_iovlen = 1, .msg_control = (control),                              \
+        .msg_controllen = sizeof(*(control))                                                       \
+    }
+
 /* Attaches the descriptors, which the caller keeps, to `message`. Fills in `control`. */
 void scm_attach(struct msghdr *message, union scm_control *control, const int *fds, size_t n_fds);
 

@@ -159,12 +159,7 @@ int payload_receive_any(int socket, uint64_t *ret_serial, void (*drop)(int fd), 
     int fd = -1;
     struct iovec data = {.iov_base = ret_serial, .iov_len = sizeof(*ret_serial)};
     union scm_control control;
-    struct msghdr message = {
-        .msg_iov = &data,
-        .msg_iovlen = 1,
-        .msg_control = &control,
-        .msg_controllen = sizeof(control),
-    };
+    struct msghdr message = SCM_MESSAGE(&data, &control);
     ssize_t size;
     size_t count;
     int r = fault_inject("receive");

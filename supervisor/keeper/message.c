@@ -93,10 +93,7 @@ int message_receive(int fd, struct message *message)
 {
     union scm_control control;
     struct iovec iovec = {.iov_base = message->data, .iov_len = sizeof(message->data)};
-    struct msghdr header = {.msg_iov = &iovec,
-                            .msg_iovlen = 1,
-                            .msg_control = &control,
-                            .msg_controllen = sizeof(control)};
+    struct msghdr header = SCM_MESSAGE(&iovec, &control);
     ssize_t n;
     message->n_fds = 0;
     do

@@ -26,10 +26,7 @@ static ssize_t receive_first(char *buffer)
 {
     union scm_control control;
     struct iovec part = {.iov_base = buffer, .iov_len = PUMP_SIZE};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof(control)};
+    struct msghdr message = SCM_MESSAGE(&part, &control);
     int pipe = -1;
     ssize_t n = scm_receive(STDIN_FILENO, &message, MSG_CMSG_CLOEXEC);
 

@@ -55,10 +55,7 @@ static void take(int socket, struct taken *ret)
                    CMSG_SPACE(sizeof(int))];
     } control;
     struct iovec part = {.iov_base = &ret->bytes, .iov_len = sizeof(ret->bytes)};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof(control)};
+    struct msghdr message = SCM_MESSAGE(&part, &control);
 
     ret->n_fds = 0;
     ret->size = scm_receive(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -152,10 +149,7 @@ static bool next_request(struct taker_request *ret, int *ret_fd)
 {
     union scm_control control;
     struct iovec part = {.iov_base = ret, .iov_len = sizeof(*ret)};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof(control)};
+    struct msghdr message = SCM_MESSAGE(&part, &control);
     ssize_t n;
 
     do

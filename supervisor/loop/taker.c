@@ -307,10 +307,7 @@ static void on_answer(void *userdata, uint32_t events)
     struct taker_answer answer;
     struct iovec part = {.iov_base = &answer, .iov_len = sizeof(answer)};
     union scm_control control;
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof(control)};
+    struct msghdr message = SCM_MESSAGE(&part, &control);
     const ssize_t n = recvmsg(taker->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     int fd = -1;
 

@@ -104,10 +104,7 @@ static ssize_t receive(struct process *process, struct spawn_report *ret, int *r
 {
     union scm_control control;
     struct iovec iovec = {.iov_base = ret, .iov_len = sizeof(*ret)};
-    struct msghdr message = {.msg_iov = &iovec,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof(control)};
+    struct msghdr message = SCM_MESSAGE(&iovec, &control);
     const ssize_t n = recvmsg(process->report_fd, &message, MSG_CMSG_CLOEXEC);
 
     *ret_fd = -1;

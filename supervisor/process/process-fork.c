@@ -31,10 +31,7 @@ static pid_t look_for_pid(int gate)
     struct ucred sender;
     char byte;
     struct iovec data = {.iov_base = &byte, .iov_len = sizeof(byte)};
-    struct msghdr message = {.msg_iov = &data,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof(control)};
+    struct msghdr message = SCM_MESSAGE(&data, &control);
     const ssize_t n = recvmsg(gate, &message, MSG_PEEK | MSG_DONTWAIT);
     const struct cmsghdr *first = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
 

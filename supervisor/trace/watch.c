@@ -398,10 +398,7 @@ static int take_order(struct watcher *watcher)
     struct watch_order order;
     struct iovec data = {.iov_base = &order, .iov_len = sizeof(order)};
     union scm_control control;
-    struct msghdr message = {.msg_iov = &data,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof(control)};
+    struct msghdr message = SCM_MESSAGE(&data, &control);
     const ssize_t n = recvmsg(TRACE_FD_ORDERS, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     int fd = -1, r;
 

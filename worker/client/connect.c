@@ -46,12 +46,7 @@ static int receive_piece(int socket, struct reply *reply)
     union scm_control control;
     struct iovec data = {.iov_base = reply->text + reply->size,
                          .iov_len = sizeof(reply->text) - reply->size};
-    struct msghdr message = {
-        .msg_iov = &data,
-        .msg_iovlen = 1,
-        .msg_control = &control,
-        .msg_controllen = sizeof(control),
-    };
+    struct msghdr message = SCM_MESSAGE(&data, &control);
     const size_t room = DESCRIPTORS_MAX - reply->n_fds;
     size_t n_fds;
     ssize_t n;

@@ -101,10 +101,7 @@ static void handle_request(struct reading *reading)
     int ends[N_FDS] = {-1, -1, -1, -1, -1};
     char request;
     struct iovec part = {.iov_base = &request, .iov_len = sizeof(request)};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof(control)};
+    struct msghdr message = SCM_MESSAGE(&part, &control);
     ssize_t n = scm_receive(reading->fds[SOCKET].fd, &message, MSG_CMSG_CLOEXEC);
 
     if (n < 0 && errno == EINTR)

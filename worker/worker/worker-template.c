@@ -292,10 +292,7 @@ static int receive(struct request *request)
 {
     union scm_control control;
     struct iovec data = {.iov_base = request->text, .iov_len = TEMPLATE_REQUEST_MAX};
-    struct msghdr message = {.msg_iov = &data,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof(control)};
+    struct msghdr message = SCM_MESSAGE(&data, &control);
     ssize_t n;
 
     while ((n = recvmsg(TEMPLATE_FIRST_FD, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
