@@ -189,13 +189,11 @@ static const char *report_state_page(struct reply *reply, struct slot *slot)
 
 static void report_worker_job(struct reply *reply, const struct slot *slot)
 {
-    const struct list *node = list_first(&slot->jobs);
+    const struct job *job = list_first_entry(&slot->jobs, struct job, link);
     char id[PROTOCOL_ID_TEXT];
-    const struct job *job;
 
-    if (!node)
+    if (!job)
         return;
-    job = list_entry(node, struct job, link);
     reply_string(reply, "job", job_format_id(job, id));
     reply_uint_if(reply, "job_since_at", job->started_at);
 }

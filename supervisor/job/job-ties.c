@@ -397,12 +397,12 @@ static void decide_edge(const struct job_table *table, struct job_edge *edge)
 
 static void decide(const struct job_table *table, struct job_fate *fate)
 {
-    struct list *child = list_first(&fate->children);
+    struct job_edge *edge = list_first_entry(&fate->children, struct job_edge, of_parent);
 
     if (is_complete(fate) && fate->job)
         table->ties.handler->complete(fate->job);
-    else if (fate->end != 0 && child)
-        decide_edge(table, list_entry(child, struct job_edge, of_parent));
+    else if (fate->end != 0 && edge)
+        decide_edge(table, edge);
 }
 
 static void on_turn(struct loop_deferred *deferred)

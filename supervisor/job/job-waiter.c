@@ -53,23 +53,16 @@ struct telling {
     struct job *job;
 };
 
-static void job_tell(struct list *node, struct job *job)
-{
-    struct job_waiter *waiter = list_entry(node, struct job_waiter, link);
-
-    waiter->changed(waiter, job);
-}
-
 /* Returns whether all waiters have been told. */
 static bool tell_end(struct job *job, unsigned max)
 {
-    struct list *node;
+    unsigned n = 0;
 
-    for (unsigned n = 0; (node = list_first(&job->waiters)); n++) {
-        if (n >= max && list_entry(node, struct job_waiter, link)->patient)
+    list_until_empty (waiter, &job->waiters, struct job_waiter, link) {
+        if (n++ >= max && waiter->patient)
             return false;
-        list_unlink(node);
-        job_tell(node, job);
+        list_unlink(&waiter->link);
+        waiter->changed(waiter, job);
     }
     return true;
 }
@@ -91,10 +84,10 @@ static bool tell_later(struct job_table *table, struct job *job)
 void job_tell_waiters(struct job_table *table, struct job *job)
 {
     if (!job_ended(job)) {
-        list_for_each_safe (live, &job->waiters) {
-            if (list_entry(live, struct job_waiter, link)->patient)
+        list_for_each_entry_safe (waiter, &job->waiters, struct job_waiter, link) {
+            if (waiter->patient)
                 break;
-            job_tell(live, job);
+            waiter->changed(waiter, job);
         }
         return;
     }

@@ -130,8 +130,6 @@ int actor_new(struct actor **ret, struct message_context *context,
 
 void actor_free(struct actor *actor)
 {
-    struct list *node;
-
     assert(actor->n_asks == 0 && mailbox_idle(&actor->mailbox) && list_empty(&actor->names));
     loop_undefer(&actor->feed);
     mailbox_deinit(&actor->mailbox);
@@ -140,8 +138,8 @@ void actor_free(struct actor *actor)
     list_unlink(&actor->pool_link);
     list_unlink(&actor->made_link);
     list_unlink(&actor->made);
-    while ((node = list_first(&actor->standbys)))
-        actor_set_place(list_entry(node, struct actor, standby_link), NULL);
+    list_until_empty (standby, &actor->standbys, struct actor, standby_link)
+        actor_set_place(standby, NULL);
     actor_set_place(actor, NULL);
     handle_table_remove(&actor->context->actors, actor->handle);
     index_remove(&actor->context->references, &actor->by_reference);

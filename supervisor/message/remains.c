@@ -7,15 +7,14 @@ static void on_turn(struct loop_deferred *deferred)
 {
     struct message_context *context = list_entry(deferred, struct message_context, free_remains);
     size_t left = REMAINS_FREED_PER_TURN;
-    struct list *node;
 
-    while (left > 0 && (node = list_first(&context->remains))) {
-        struct remains *remains = list_entry(node, struct remains, link);
-
+    list_until_empty (remains, &context->remains, struct remains, link) {
+        if (left == 0) {
+            loop_defer(context->loop, deferred);
+            return;
+        }
         left -= remains->free_some(context, remains, left);
     }
-    if (!list_empty(&context->remains))
-        loop_defer(context->loop, deferred);
 }
 
 void remains_init(struct message_context *context)

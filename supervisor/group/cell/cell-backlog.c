@@ -130,22 +130,21 @@ void cell_drop_from_memory(struct cell *cell, struct job *job)
 
 static void review_parked(struct cell *cell)
 {
-    struct list *node;
     unsigned n = 0;
 
-    while (n++ < REVIEWS_PER_TURN && (node = list_first(&cell->backlog->in_review))) {
-        struct job *job = job_of(node);
-
+    list_until_empty (job, &cell->backlog->in_review, struct job, link) {
+        if (n++ == REVIEWS_PER_TURN) {
+            cell_wake(cell);
+            return;
+        }
         if (!cell_is_needed(job)) {
             take_out_parked(cell, job);
             cell_drop_from_memory(cell, job);
             continue;
         }
-        list_unlink(node);
-        list_push_back(&cell->backlog->parked, node);
+        list_unlink(&job->link);
+        list_push_back(&cell->backlog->parked, &job->link);
     }
-    if (!list_empty(&cell->backlog->in_review))
-        cell_wake(cell);
 }
 
 /* ---- from memory to disk ---- */

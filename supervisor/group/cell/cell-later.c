@@ -152,25 +152,25 @@ void cell_later_review(struct job *job)
 
 void cell_later_turn(struct cell *cell)
 {
-    struct list *node;
     unsigned n = 0;
 
-    while (n++ < LATER_PER_TURN && (node = list_first(&cell->later.in_review))) {
-        struct job *job = job_of(node);
+    list_until_empty (job, &cell->later.in_review, struct job, link) {
         const struct alarm *alarm = &job->pause->alarm;
 
-        list_unlink(node);
+        if (n++ == LATER_PER_TURN) {
+            cell_wake(cell);
+            return;
+        }
+        list_unlink(&job->link);
         if (cell_is_needed(job) || job_is_unique(job) || job_waits_for_others(job) ||
             !add(cell, durable_job_number(job), job->priority, alarm->date, alarm->delay)) {
-            list_push_back(&cell->backoff, node);
+            list_push_back(&cell->backoff, &job->link);
             continue;
         }
         alarm_stop(&job->pause->alarm);
         job_count(&cell->counts, JOBS_BACKOFF, -1);
         cell_drop_from_memory(cell, job);
     }
-    if (!list_empty(&cell->later.in_review))
-        cell_wake(cell);
 }
 
 /* ---- from disk to memory ---- */

@@ -106,15 +106,11 @@ static void leave_idle(struct limit_key *key)
 
 static void forget(struct limit_key *key)
 {
-    struct list *node;
-
     leave_idle(key);
     limit_leave(&key->waiter);
-    while ((node = list_first(&key->limit.line))) { /* its cell, which looks again */
-        struct limit_waiter *waiter = list_entry(node, struct limit_waiter, link);
-
+    list_until_empty (waiter, &key->limit.line, struct limit_waiter, link) {
         limit_leave(waiter);
-        waiter->turn(waiter);
+        waiter->turn(waiter); /* its cell looks again */
     }
     index_remove(&key->limits->keys, &key->by_key);
     list_unlink(&key->all_link);
@@ -188,18 +184,18 @@ static void on_turn(struct limit_waiter *waiter)
 static void on_changed(struct loop_deferred *deferred)
 {
     struct limits *limits = list_entry(deferred, struct limits, look);
-    struct list *node;
+    unsigned n = 0;
 
-    for (unsigned n = 0; n < KEYS_PER_TURN && (node = list_first(&limits->changed)); n++) {
-        struct limit_key *key = list_entry(node, struct limit_key, all_link);
-
-        list_unlink(node);
-        list_push_back(&limits->all, node);
+    list_until_empty (key, &limits->changed, struct limit_key, all_link) {
+        if (n++ == KEYS_PER_TURN) {
+            loop_defer(limits->loop, deferred);
+            return;
+        }
+        list_unlink(&key->all_link);
+        list_push_back(&limits->all, &key->all_link);
         update(key);
         review(key);
     }
-    if (!list_empty(&limits->changed))
-        loop_defer(limits->loop, deferred);
 }
 
 void limit_keys_change(struct limits *limits)

@@ -356,12 +356,11 @@ void cell_turn_away_misfits(struct cell *cell)
 
 bool cell_turn_away_next(struct cell *cell)
 {
-    struct list *node = list_first(list_empty(&cell->waiting) ? &cell->called : &cell->waiting);
-    struct cell_waiter *waiter;
+    const struct list *line = list_empty(&cell->waiting) ? &cell->called : &cell->waiting;
+    struct cell_waiter *waiter = list_first_entry(line, struct cell_waiter, link);
 
-    if (!node)
+    if (!waiter)
         return false;
-    waiter = list_entry(node, struct cell_waiter, link);
     cell_waiter_leave(waiter);
     waiter->turn(waiter);
     return true;

@@ -187,10 +187,9 @@ static bool cell_may_begin(const struct cell *cell, struct job *job)
  * waits here until a worker is idle. */
 static bool cell_awaits_idle(const struct cell *cell, const struct job *job)
 {
-    struct list *node = list_first(&cell->pool.available);
+    const struct slot *slot = list_first_entry(&cell->pool.available, struct slot, available_link);
 
-    return node && list_entry(node, struct slot, available_link)->n_jobs > 0 &&
-           job_has_deadline(job);
+    return slot && slot->n_jobs > 0 && job_has_deadline(job);
 }
 
 /* Lists the cell at its group while it has queued jobs. Called once in a turn, not with each job. A

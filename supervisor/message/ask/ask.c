@@ -50,11 +50,10 @@ static void ask_on_timer(struct timer *timer, usec_t now)
 static struct ask *ask_allocate(struct message_context *context)
 {
     struct ask_table *table = &context->asks;
-    struct list *oldest = list_first(&table->ended);
-    struct ask *ask;
+    struct ask *ask = list_first_entry(&table->ended, struct ask, link);
 
-    if (oldest)
-        return ask_of(oldest, link);
+    if (ask)
+        return ask;
     ask = calloc(1, sizeof(*ask));
     if (!ask)
         return NULL;
@@ -154,10 +153,8 @@ void ask_end(struct ask *ask)
 
 void ask_end_all(struct actor *asker)
 {
-    struct list *node;
-
-    while ((node = list_first(&asker->asks)))
-        ask_end(ask_of(node, link));
+    list_until_empty (ask, &asker->asks, struct ask, link)
+        ask_end(ask);
 }
 
 void ask_end_cookie(struct actor *asker, uint64_t cookie)

@@ -230,7 +230,6 @@ void delivery_recover(struct actor *actor, struct death *death)
 {
     struct actor *pool = actor->pool, *self = actor_self(actor);
     struct list back = LIST_INIT(back);
-    struct list *node;
 
     delivery_set_up(actor, false);
     ask_end_all(actor);
@@ -244,7 +243,7 @@ void delivery_recover(struct actor *actor, struct death *death)
     collect_stash(actor, &back, death);
     collect_ring(actor, &back, death);
     /* Last one first, since each is put in front of the others. */
-    while ((node = list_first(&back))) {
+    while (!list_empty(&back)) {
         struct envelope *envelope = list_entry(back.prev, struct envelope, link);
         struct actor *to = pool && (envelope->flags & PROTOCOL_MESSAGE_POOL) ? pool : self;
 
@@ -253,9 +252,9 @@ void delivery_recover(struct actor *actor, struct death *death)
         if (to != actor)
             actor_wake(to);
     }
-    while ((node = list_first(&actor->blobs))) {
-        list_unlink(node);
-        envelope_free(list_entry(node, struct envelope, link));
+    list_until_empty (envelope, &actor->blobs, struct envelope, link) {
+        list_unlink(&envelope->link);
+        envelope_free(envelope);
     }
     actor->inbox.n_messages = actor->inbox.n_pooled = 0;
     actor->inbox.endpoint = NULL;
