@@ -443,8 +443,17 @@ static void on_closed(struct group_closings *closings)
     loop_defer(loop_of(supervisor), &supervisor->review);
 }
 
+/* The state of groups may have changed without an event. */
+static void on_visited(struct group_walks *walks)
+{
+    struct supervisor *supervisor = supervisor_of(walks, parts.registry.walks);
+
+    loop_defer(loop_of(supervisor), &supervisor->review);
+}
+
 void supervisor_init_reload(struct supervisor *supervisor)
 {
+    supervisor->parts.registry.walks.done = on_visited;
     supervisor->parts.registry.closings.done = on_closed;
     supervisor->parts.control.reload = supervisor_reload;
     supervisor->parts.control.want_store = want_store;

@@ -10,7 +10,6 @@
 #include "supervisor/message/actor.h"
 #include "supervisor/message/exchange/forward.h"
 #include "supervisor/message/router.h"
-#include "supervisor/pool/slot/slot.h"
 #include <assert.h>
 #include <string.h>
 
@@ -28,7 +27,11 @@ struct cell *group_next_cell(const struct group *group, const struct cell *cell)
 
 struct cell *group_find_cell(const struct group *group, const char *key, size_t size)
 {
-    return cell_table_find(&group->cells, key, size);
+    struct cell *cell = cell_table_find(&group->cells, key, size);
+
+    if (cell)
+        cell_catch_up(cell);
+    return cell;
 }
 
 /* Whether a further cell would give the submitter more cells than remain for others. */
@@ -202,6 +205,7 @@ static void group_roll_failed(struct cell *failed)
 {
     size_t n = 0;
 
+    group_commands_finish(failed->group); /* none begins to roll after that */
     group_each_cell (cell, failed->group)
         n += pool_halt_roll(&cell->pool);
     pool_tell(&failed->pool,
@@ -289,11 +293,5 @@ void group_set_message_log(struct group *group, uint8_t what)
     group->message_log = what;
     if (group->actor)
         group->actor->log = what;
-    group_each_cell (cell, group) {
-        if (cell->pool.actor)
-            cell->pool.actor->log = what;
-        pool_each_slot (slot, &cell->pool)
-            if (slot->actor)
-                slot->actor->log = what;
-    }
+    group_command(group, &(struct cell_command){.type = CELL_LOG_MESSAGES, .log = what});
 }

@@ -6,9 +6,10 @@
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"
+#include "supervisor/pool/slot/slot.h"
 #include <inttypes.h>
 
-/* Jobs and senders, of all groups, that are looked at in one turn. */
+/* Jobs, senders and slots, of all groups, that are looked at in one turn. */
 #define CLOSES_PER_TURN 1024u
 
 static struct group_closings *closings_of(const struct group *group)
@@ -36,8 +37,22 @@ void group_closing_end(struct group *group)
     if (!list_linked(&group->closing.link))
         return;
     log_ends(group);
+    job_id_log_end(&group->closing.in_hand, group->name);
+    job_id_log_end(&group->closing.in_hand_on_disk, group->name);
     list_unlink(&group->closing.link);
     list_cursor_end(&group->closing.cells);
+}
+
+static void log_in_hand(struct group_closing *closing, const struct group *group,
+                        const struct slot *slot)
+{
+    list_for_each_entry (job, &slot->jobs, struct job, link)
+        if (job->record)
+            job_id_log_add(&closing->in_hand_on_disk, group->name,
+                           "in hand; stay on disk unless they end", job);
+        else
+            job_id_log_add(&closing->in_hand, group->name,
+                           "in hand; not retried if the attempt fails", job);
 }
 
 /* Returns false if there is nothing left to do. */
@@ -45,15 +60,26 @@ static bool close_next(struct group *group)
 {
     struct group_closing *closing = &group->closing;
     struct cell *cell = cell_table_at(&group->cells, &closing->cells);
+    const struct slot *slot;
 
     /* If the group takes jobs again, it keeps those that are left. */
     if (!cell || group_takes_jobs(group) == 0)
         return false;
+    cell_catch_up(cell);
     /* It would never run its queue. */
     if (group->removal != GROUP_STAYS && !cell->pool.wanted && closing->why)
         cell->closed = closing->why;
-    if (!cell_close_next(cell, &closing->ends))
-        list_cursor_advance(&closing->cells);
+    if (cell_close_next(cell, &closing->ends))
+        return true;
+    if (closing->cell != cell)
+        closing->slot = 0;
+    closing->cell = cell;
+    slot = closing->logs ? pool_next_slot(&cell->pool, &closing->slot) : NULL;
+    if (slot) {
+        log_in_hand(closing, group, slot);
+        return true;
+    }
+    list_cursor_advance(&closing->cells);
     return true;
 }
 
@@ -92,8 +118,10 @@ void group_closing_begin(struct group *group, const char *why)
     } else {
         list_push_back(&closings->groups, &closing->link);
         closing->why = NULL;
+        closing->logs = false;
         closing->ends = (struct cell_ends){0};
     }
+    closing->cell = NULL;
     list_cursor_begin(&closing->cells, &group->cells.cursors, &group->cells.cells, false);
     if (why)
         closing->why = why;

@@ -2,13 +2,14 @@
 #pragma once
 
 /*
- * Ends the waiting jobs of closed cells, and turns away senders that wait for room. By then, the
- * group takes no jobs, and its closed cells begin none. This takes several turns, with one budget
- * for all groups.
+ * Ends the waiting jobs of closed cells, turns away senders that wait for room, and logs the jobs
+ * in hand. By then, the group takes no jobs, and its closed cells begin none. This takes several
+ * turns, with one budget for all groups.
  */
 
 #include "shared/base/list.h"
 #include "supervisor/group/cell/cell.h"
+#include "supervisor/job/job-id-log.h"
 #include "supervisor/loop/loop.h"
 #include <stdbool.h>
 
@@ -17,8 +18,12 @@ struct group;
 struct group_closing {
     struct list link;         /* in struct group_closings */
     struct list_cursor cells; /* the next one */
+    const struct cell *cell;  /* the one of `slot`; compared only */
+    size_t slot;              /* the next one: pool_next_slot() */
     const char *why;          /* static */
-    struct cell_ends ends;    /* what has become of the jobs so far */
+    bool logs;                /* the jobs in hand */
+    struct job_id_log in_hand, in_hand_on_disk;
+    struct cell_ends ends; /* what has become of the jobs so far */
 };
 
 struct group_closings {

@@ -67,9 +67,5 @@ void group_end_drain(struct group *group)
         return;
     group->drain = GROUP_OPEN;
     group_tell(group, LOG_LEVEL_NOTICE, "group.resumed", "takes jobs again");
-    group_each_cell (cell, group) {
-        cell_wake(cell);
-        cell_watch_idle(cell);
-    }
-    group_keep(group);
+    group_wake_cells(group);
 }

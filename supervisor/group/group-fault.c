@@ -135,11 +135,7 @@ static void set_next_try(struct group_fault *fault)
 
 void group_fault_unblock(struct group *group)
 {
-    group_each_cell (cell, group)
-        if (cell->pool.wanted) {
-            cell_start(cell);
-            pool_roll_behind(&cell->pool);
-        }
+    group_command(group, &(struct cell_command){.type = CELL_UNBLOCK});
     if (group->wanted)
         group_start(group);
 }

@@ -20,7 +20,10 @@
     F(MEMORY, stopped, uint8_t, NUMBER(stopped))                                                   \
     F(MEMORY, paused, uint8_t, NUMBER(paused))                                                     \
     F(MEMORY, draining, uint8_t, NUMBER(draining))                                                 \
-    F(MEMORY, limited, uint8_t, NUMBER(limited)) /* at run time */
+    F(MEMORY, limited, uint8_t, NUMBER(limited)) /* at run time */                                 \
+    F(MEMORY, lives, uint8_t, NUMBER(lives))     /* as in struct cell_heard */                     \
+    F(MEMORY, pauses, uint8_t, NUMBER(pauses))                                                     \
+    F(MEMORY, sizes, uint8_t, NUMBER(sizes))
 struct group_record {
     GROUP_FIELDS(MEMBER)
 };
@@ -45,6 +48,9 @@ void group_keep(struct group *group)
     record->paused = group->pause == CELL_PAUSED;
     record->draining = group->drain != GROUP_OPEN;
     record->limited = limits_are_set(&group->limits);
+    record->lives = group->commands.heard.lives;
+    record->pauses = group->commands.heard.pauses;
+    record->sizes = group->commands.heard.sizes;
 }
 
 bool group_kept_limits(const struct group *group)
@@ -97,7 +103,8 @@ static void resume_size(struct group *group, const struct group_record *record)
         record->configured_size != config_size_number(group->config->size) ||
         group_reserve(group, size) < 0)
         return;
-    group_set_size(group, size);
+    group->size = (size_t)record->size;
+    group_command(group, &(struct cell_command){.type = CELL_RESIZE, .range = size});
 }
 
 void group_resume(struct group *group)
@@ -113,6 +120,8 @@ void group_resume(struct group *group)
     group->wanted = record->wanted;
     if (record->wanted || record->stopped)
         group_set_pending(group, false);
+    group_commands_finish(group); /* before what was asked of single cells */
+    group->commands.heard = (struct cell_heard){record->lives, record->pauses, record->sizes};
 }
 
 int group_resume_cell(struct group *group, const char *key, size_t size, struct cell **ret)

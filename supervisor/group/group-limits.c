@@ -11,20 +11,17 @@
 #include "supervisor/group/group-private.h"
 #include "supervisor/pool/slot/slot.h"
 
-/* Jobs that are counted in one turn; a slot costs as much as a job, and a cell that is woken as
- * much as WAKE_COST. */
+/* Jobs that are counted in one turn; a slot costs as much as a job, and so does a cell. */
 #define COUNTED_PER_TURN 1024u
-#define WAKE_COST        4u
 
 /* ---- a walk over all cells ---- */
 
-static void begin_walk(struct group *group, enum group_count_stage stage)
+static void begin_walk(struct group *group)
 {
     struct group_count *count = &group->count;
 
     list_cursor_end(&count->cells);
     list_cursor_begin(&count->cells, &group->cells.cursors, &group->cells.cells, false);
-    count->stage = stage;
     count->slot = 0;
     loop_defer(group->context->loop, &count->turn);
 }
@@ -38,45 +35,39 @@ static unsigned count_slot(struct limits *limits, const struct slot *slot)
     return 1 + slot->n_jobs;
 }
 
-static unsigned visit(struct group *group, struct cell *cell)
+static unsigned visit(struct group *group, const struct cell *cell)
 {
     struct group_count *count = &group->count;
-    const struct slot *slot = NULL;
+    const struct slot *slot = pool_next_slot(&cell->pool, &count->slot);
 
-    if (count->stage == GROUP_WAKES)
-        cell_wake(cell);
-    else
-        slot = pool_next_slot(&cell->pool, &count->slot);
     if (slot)
         return count_slot(&group->limits, slot);
     count->slot = 0;
     list_cursor_advance(&count->cells);
-    return WAKE_COST;
+    return 1;
 }
 
 /* A job may have been taken over by a slot that the walk had passed: counts again. */
-static void end_stage(struct group *group)
+static void end_walk(struct group *group)
 {
     struct group_count *count = &group->count;
     const uint64_t n_before = count->n_counted;
 
     list_cursor_end(&count->cells);
-    if (count->stage == GROUP_WAKES)
-        return;
     count->n_counted = group->limits.n_counted;
     if (limits_lack_keys(&group->limits) && count->n_counted != n_before) {
-        begin_walk(group, GROUP_COUNTS);
+        begin_walk(group);
         return;
     }
     limits_note_ending(&group->limits, -1);
     limits_end_change(&group->limits);
-    begin_walk(group, GROUP_WAKES);
+    group_wake_cells(group);
 }
 
 static void on_turn(struct loop_deferred *deferred)
 {
     struct group *group = list_entry(deferred, struct group, count.turn);
-    struct cell *cell;
+    const struct cell *cell;
 
     for (unsigned cost = 0; (cell = cell_table_at(&group->cells, &group->count.cells));) {
         if (cost >= COUNTED_PER_TURN) {
@@ -85,7 +76,7 @@ static void on_turn(struct loop_deferred *deferred)
         }
         cost += visit(group, cell);
     }
-    end_stage(group);
+    end_walk(group);
 }
 
 void group_count_init(struct group *group)
@@ -102,13 +93,12 @@ void group_count_end(struct group *group)
 
 static bool is_counting(const struct group *group)
 {
-    return list_linked(&group->count.cells.link) && group->count.stage == GROUP_COUNTS;
+    return list_linked(&group->count.cells.link);
 }
 
 void group_wake_cells(struct group *group)
 {
-    if (!is_counting(group)) /* else it follows */
-        begin_walk(group, GROUP_WAKES);
+    group_command(group, &(struct cell_command){.type = CELL_WAKE});
 }
 
 /* ---- changes ---- */
@@ -118,13 +108,14 @@ void group_change_limits(struct group *group, const struct config_group *config)
     struct limits *limits = &group->limits;
 
     if (limits_use_others(limits, config))
-        group_each_cell (cell, group)
+        list_for_each_entry (cell, &group->cells.live, struct cell,
+                             live_link) /* others do not wait */
             limits_leave(limits, cell);
     limits_change(limits, config);
     if (limits_lack_keys(limits) && !is_counting(group)) {
         limits_note_ending(limits, 1);
         group->count.n_counted = UINT64_MAX;
-        begin_walk(group, GROUP_COUNTS);
+        begin_walk(group);
     }
     limits_end_change(limits);
 }

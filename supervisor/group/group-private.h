@@ -81,14 +81,15 @@ void group_count_init(struct group *group);
 void group_count_end(struct group *group);
 /* Its limits have changed, or are those of another configuration. */
 void group_change_limits(struct group *group, const struct config_group *config);
-/* Has all cells look at their jobs, in several turns. */
+/* Has all cells look at their jobs. */
 void group_wake_cells(struct group *group);
 
 /* ---- group-size.c ---- */
 
-/* Makes slots in every cell for a size in this range. Returns 0; or -ENOMEM, without a change. */
+/* Makes slots for a size in this range. Returns 0; or -ENOMEM, without a change. Keyed cells make
+ * their slots when they are resized; without memory, they keep their size. */
 int group_reserve(struct group *group, struct config_size range);
-/* Gives all cells, also those to come, a reserved size: the nearest in this range. */
-void group_set_size(struct group *group, struct config_size range);
+/* Decides the size of cells without a size of their own: the nearest in this range. */
+void group_choose_size(struct group *group, struct config_size range);
 /* See struct cell_handler. */
 void group_note_size(struct cell *cell);

@@ -3,36 +3,16 @@
 
 #include "supervisor/group/group-private.h"
 
-static size_t nearest(struct config_size range, size_t size)
-{
-    if (size < range.low)
-        return range.low;
-    return size < range.high ? size : range.high;
-}
-
-/* After a failure the next dispatch frees the reserved slots. */
 int group_reserve(struct group *group, struct config_size range)
 {
-    int r = 0;
+    struct pool *pool = group->cell ? &group->cell->pool : NULL;
 
-    group_each_cell (cell, group) {
-        if (r == 0 && !cell_is_retiring(cell))
-            r = pool_reserve(&cell->pool, nearest(range, cell->pool.size));
-        if (r < 0)
-            pool_set_size(&cell->pool, cell->pool.size);
-    }
-    return r;
+    return pool ? pool_reserve(pool, cell_nearest_size(range, pool->size)) : 0;
 }
 
-void group_set_size(struct group *group, struct config_size range)
+void group_choose_size(struct group *group, struct config_size range)
 {
-    group->size = group->cell ? nearest(range, group->cell->pool.size) : range.low;
-    group_each_cell (cell, group) {
-        if (cell_is_retiring(cell))
-            continue; /* gets the new size if it is called back */
-        cell_set_size(cell, nearest(range, cell->pool.size));
-    }
-    group_keep(group);
+    group->size = group->cell ? cell_nearest_size(range, group->cell->pool.size) : range.low;
 }
 
 void group_note_size(struct cell *cell)
@@ -40,16 +20,6 @@ void group_note_size(struct cell *cell)
     if (!group_is_keyed(cell->group))
         cell->group->size = cell->pool.size;
     group_keep(cell->group);
-}
-
-static bool group_has_size(const struct group *group, size_t size)
-{
-    if (group->size != size)
-        return false;
-    group_each_cell (cell, group)
-        if (cell_has_own_size(cell))
-            return false;
-    return true;
 }
 
 int group_resize(struct group *group, int64_t size)
@@ -62,12 +32,13 @@ int group_resize(struct group *group, int64_t size)
         return GROUP_E_ELASTIC;
     if (size < 1 || size > GROUP_SIZE_MAX)
         return GROUP_E_BAD_SIZE;
-    if (group_has_size(group, (size_t)size))
-        return 0;
     r = group_reserve(group, both);
     if (r < 0)
         return r;
-    group_set_size(group, both);
+    group->size = (size_t)size;
+    group_command(group, &(struct cell_command){.type = CELL_RESIZE, .range = both});
+    if (before == (size_t)size)
+        return 0; /* only cells with a size of their own have changed */
     group_tell(group, LOG_LEVEL_NOTICE, "group.resized", "is resized from %zu to %lld", before,
                (long long)size);
     return 0;

@@ -52,8 +52,7 @@ static enum state group_workers_state(const struct group *group)
 
 void group_call_senders(struct group *group)
 {
-    group_each_cell (cell, group)
-        cell_review(cell);
+    group_command(group, &(struct cell_command){.type = CELL_REVIEW});
 }
 
 const char *group_store_problem(const struct group *group)
@@ -110,7 +109,8 @@ bool group_is_well(const struct group *group)
 
 bool group_decided(const struct group *group)
 {
-    return !group_is_pending(group) && group->pools.census.n[CENSUS_UNDECIDED] == 0;
+    return !group_is_pending(group) && !group_is_visited(group) &&
+           group->pools.census.n[CENSUS_UNDECIDED] == 0;
 }
 
 bool group_down(const struct group *group)

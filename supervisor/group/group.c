@@ -90,6 +90,8 @@ int group_new(struct group **ret, const struct group_context *context, struct co
     list_init(&group->removed_link);
     list_init(&group->down_link);
     list_init(&group->closing.link);
+    list_init(&group->visits.link);
+    list_init(&group->visits.cells.link);
     group_count_init(group);
     kept_results_init(&group->results, context->loop, context->jobs);
     job_streams_init(&group->streams);
@@ -145,6 +147,7 @@ struct group *group_free(struct group *group)
         return NULL;
     group_closing_end(group);
     group_count_end(group);
+    group_commands_end(group);
     list_until_empty (cell, &group->cells.cells, struct cell, link)
         (void)free_cell(cell);
     group_unwatch_pressure(group);
@@ -173,34 +176,32 @@ void group_start(struct group *group)
 {
     group->wanted = true;
     group_set_pending(group, false);
-    group_each_cell (cell, group)
-        cell_start(cell);
-    group_keep(group);
+    group_command(group, &(struct cell_command){.type = CELL_START});
 }
 
 void group_stop(struct group *group, bool hurry)
 {
     group->wanted = false;
     group_set_pending(group, false);
-    group_each_cell (cell, group)
-        cell_stop(cell, hurry);
-    group_keep(group);
+    group_command(group, &(struct cell_command){.type = CELL_STOP, .hurry = hurry});
     group_review_drain(group);
+}
+
+void group_stop_within(struct group *group, usec_t time)
+{
+    group_command(group, &(struct cell_command){.type = CELL_STOP_WITHIN, .within = time});
 }
 
 void group_restart(struct group *group)
 {
     group->wanted = true;
-    group_each_cell (cell, group)
-        cell_restart(cell);
-    group_keep(group);
+    group_command(group, &(struct cell_command){.type = CELL_RESTART});
 }
 
 void group_reset(struct group *group)
 {
     group->history.outcomes = (struct outcomes){0};
-    group_each_cell (cell, group)
-        cell_reset(cell);
+    group_command(group, &(struct cell_command){.type = CELL_RESET});
 }
 
 static const char *const PAUSED[] = {
@@ -211,16 +212,13 @@ static const char *const PAUSED[] = {
 /* Pauses or resumes the group. `others`: includes cells that were paused individually. */
 static void set_pause(struct group *group, enum cell_pause pause, bool others)
 {
-    bool changes = (group->pause != CELL_RUNS) != (pause != CELL_RUNS);
+    const size_t n_before = group->cells.n_paused;
+    const bool changes = (group->pause != CELL_RUNS) != (pause != CELL_RUNS) ||
+                         (others && n_before != (pause != CELL_RUNS ? group->cells.n_cells : 0));
 
     group->pause = pause;
-    group_each_cell (cell, group) {
-        if (!others && cell->pause == CELL_PAUSED)
-            continue;
-        changes = changes || (cell->pause != CELL_RUNS) != (pause != CELL_RUNS);
-        cell_set_pause(cell, pause);
-    }
-    group_keep(group);
+    group_command(group,
+                  &(struct cell_command){.type = CELL_PAUSE, .pause = pause, .others = others});
     group_review_drain(group);
     if (changes)
         group_tell(group, LOG_LEVEL_NOTICE, pause == CELL_RUNS ? "group.resumed" : "group.paused",
@@ -261,28 +259,11 @@ int group_set_cell_paused(struct cell *cell, bool paused)
     return 0;
 }
 
-static void group_log_in_hand(const struct group *group)
-{
-    struct job_id_log ids = {0}, durable = {0};
-
-    group_each_cell (cell, group)
-        pool_each_slot (slot, &cell->pool)
-            list_for_each_entry (job, &slot->jobs, struct job, link)
-                if (job->record)
-                    job_id_log_add(&durable, group->name, "in hand; stay on disk unless they end",
-                                   job);
-                else
-                    job_id_log_add(&ids, group->name, "in hand; not retried if the attempt fails",
-                                   job);
-    job_id_log_end(&ids, group->name);
-    job_id_log_end(&durable, group->name);
-}
-
 void group_close(struct group *group, const char *why)
 {
     group->closed = why;
     group_closing_begin(group, why);
-    group_log_in_hand(group);
+    group->closing.logs = true;
 }
 
 void group_close_now(struct group *group, const char *why)
@@ -294,11 +275,9 @@ void group_close_now(struct group *group, const char *why)
 void group_reopen(struct group *group)
 {
     group->closed = NULL;
-    group_each_cell (cell, group)
-        cell->closed = NULL;
+    group_command(group, &(struct cell_command){.type = CELL_OPEN});
 }
 
-/* Replaces all pointers to the old configuration. */
 static void group_adopt(struct group *group, struct config_group *config)
 {
     group->config = config;
@@ -307,11 +286,6 @@ static void group_adopt(struct group *group, struct config_group *config)
     group_keep_config(group);
     kept_results_set_bounds(&group->results, config->result_ttl, config->results_max,
                             config->results_memory_max);
-    group_each_cell (cell, group) {
-        cell->config = config;
-        pool_take_config(&cell->pool, config);
-        cell_progress_reset(cell);
-    }
     group_change_limits(group, config);
     if (group_is_keyed(group))
         budget_set_total(&group->budget, config->pool_max);
@@ -321,24 +295,24 @@ static void group_adopt(struct group *group, struct config_group *config)
 int group_reconfigure(struct group *group, struct config_group *config)
 {
     struct config_group *before = group->config;
-    bool roll = !config_group_same_process(before, config) || group_is_behind(group);
-    bool resize = config_size_number(config->size) != config_size_number(before->size);
+    const struct cell_command command = {
+        .type = CELL_RECONFIGURE,
+        .config = config,
+        .before = before,
+        .rolls = !config_group_same_process(before, config) || group_is_behind(group),
+        .resizes = config_size_number(config->size) != config_size_number(before->size),
+        .range = config->size,
+    };
     int r = limit_table_reserve(group->context->limits, config);
 
-    if (r == 0 && resize)
+    if (r == 0 && command.resizes)
         r = group_reserve(group, config->size);
     if (r < 0)
         return r;
     group_adopt(group, config);
-    config_group_free(before);
-    /* After the adoption, so that new slots start by the new file. */
-    if (resize)
-        group_set_size(group, config->size);
-    group_each_cell (cell, group) {
-        if (roll)
-            pool_roll(&cell->pool);
-        cell_review(cell);
-    }
+    if (command.resizes)
+        group_choose_size(group, config->size);
+    group_command(group, &command);
     return 0;
 }
 
@@ -378,7 +352,8 @@ void group_restore(struct group *group)
 void group_drained(struct group *group)
 {
     /* Each of its cells may report this several times until its slots have stopped. */
-    if (group->removal == GROUP_OVER && !group->wanted && group->pools.census.n[CENSUS_WANTED] == 0)
+    if (group->removal == GROUP_OVER && !group->wanted &&
+        (group_is_visited(group) || group->pools.census.n[CENSUS_WANTED] == 0))
         return;
     /* Those of a group that no file describes stay on disk when the supervisor stops. */
     if (group->removal != GROUP_OVER && !(group_is_undescribed(group) && group->closed))

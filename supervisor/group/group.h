@@ -11,6 +11,7 @@
 #include "supervisor/group/cell/cell-table.h"
 #include "supervisor/group/cell/cell.h"
 #include "supervisor/group/group-close.h"
+#include "supervisor/group/group-command.h"
 #include "supervisor/group/group-fault.h"
 #include "supervisor/group/order.h"
 #include "supervisor/job/job-id-log.h"
@@ -55,18 +56,12 @@ enum group_drain {
     GROUP_WORKED_OFF, /* likewise, and hands out no job any more: nothing runs */
 };
 
-/* A walk over the cells of a group: group-limits.c. */
-enum group_count_stage {
-    GROUP_COUNTS, /* counts jobs in hand by their keys */
-    GROUP_WAKES,
-};
-
+/* A walk over the cells of a group that counts jobs in hand by their keys: group-limits.c. */
 struct group_count {
     struct loop_deferred turn;
     struct list_cursor cells; /* the next one; not in a list = there is no walk */
     size_t slot;              /* in that cell: pool_next_slot() */
-    enum group_count_stage stage;
-    uint64_t n_counted; /* limits.n_counted when the last walk ended */
+    uint64_t n_counted;       /* limits.n_counted when the last walk ended */
 };
 
 enum group_removal {
@@ -113,9 +108,11 @@ struct group {
     struct holding text_holding;       /* its configuration, for the next supervisor */
     bool resumes;                      /* `kept` is the last supervisor's */
     bool wanted;                       /* new slots are started */
-    enum cell_pause pause;             /* of new cells */
+    enum cell_pause pause;             /* of cells without one of their own */
     const char *closed;                /* why none of its cells takes a job; NULL = open */
     struct group_closing closing;
+    struct cell_commands commands;
+    struct group_visits visits;
     struct job_id_log cut_off; /* jobs that are not retried because of a close */
     enum group_rows rows;
     int64_t new_from; /* the number of the first durable job of this run; 0 = not known yet */
@@ -135,6 +132,8 @@ void group_start(struct group *group);
 /* Jobs stay queued. */
 void group_stop(struct group *group, bool hurry);
 void group_restart(struct group *group);
+/* Its workers that stop get this time for it. */
+void group_stop_within(struct group *group, usec_t time);
 /* Its limits were changed at run time. */
 void group_review_limits(struct group *group);
 /* The limits of one of its keys were changed at run time. */
@@ -198,6 +197,11 @@ void group_set_message_log(struct group *group, uint8_t what);
 
 /* Whether some workers still run the old program, since a new one did not come up. */
 bool group_is_behind(const struct group *group);
+/* Whether some cells have not carried out all commands to the group yet: group-command.h. */
+static inline bool group_is_visited(const struct group *group)
+{
+    return list_linked(&group->visits.link);
+}
 
 /* Returns the name of its state: see state.h. */
 const char *group_state(const struct group *group);

@@ -19,6 +19,7 @@ void registry_init(struct registry *registry)
     list_init(&registry->down);
     group_faults_init(&registry->faults);
     group_closings_init(&registry->closings);
+    group_walks_init(&registry->walks);
 }
 
 void registry_deinit(struct registry *registry)

@@ -7,6 +7,7 @@
 #include "shared/base/index.h"
 #include "shared/base/list.h"
 #include "supervisor/group/group-close.h"
+#include "supervisor/group/group-command.h"
 #include "supervisor/group/group-fault.h"
 #include "supervisor/pool/census.h"
 #include <stdbool.h>
@@ -30,6 +31,7 @@ struct registry {
     struct list down;           /* at shutdown: groups that went down */
     struct group_faults faults; /* of groups that cannot start, to be tried again */
     struct group_closings closings;
+    struct group_walks walks;
     bool stopping; /* shutdown has begun */
     size_t n_up;   /* at shutdown: groups that are not known to be down */
 };

@@ -20,7 +20,7 @@
 #define KEPT_DATA_MAX   344
 /* The version of the layout, with the data of all owners. Raise it with every change: states of
  * another version are not read, and its workers end. */
-#define KEPT_STATES_VERSION 8
+#define KEPT_STATES_VERSION 9
 
 /* In the shared memory. */
 struct kept_state {

@@ -125,6 +125,8 @@ int save(const char *path, const struct group_context *context)
     if (snprintf(unfinished, sizeof(unfinished), "%s.new", path) >= (int)sizeof(unfinished))
         return -ENAMETOOLONG;
     remains_settle(context->messages);
+    registry_each_group (group, context->registry)
+        group_commands_finish(group);
     r = file_writer_open(&writer, unfinished, upgrade_layout());
     if (r < 0)
         return r;

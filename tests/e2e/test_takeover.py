@@ -87,6 +87,44 @@ class Takeover:
             self.assertEqual({cell["key"]: (len(cell["workers"]), cell["state"]) for cell in s.group("mail")["cells"]},
                              {"small": (1, "running"), "large": (3, "running"), "paused": (1, "paused")})
 
+    def test_cells_that_have_not_been_told_of_a_command_follow_it(self):
+        s = self.supervisor({"mail": keyed(1)})
+        s.with_faults(f"@{s.path('fault')}").start()
+        for key in "abc":
+            s.do("mail", "echo", key=key)
+        s.call("Pause", target="mail/c")
+        s.until(lambda: self.states(s, "mail") == ["idle"] * 3)
+        Path(s.path("fault")).write_text("visits:1+", encoding="ascii")  # while it exists, no cell is told
+        with contextlib.ExitStack() as stack:
+            for method, event in ("Pause", "group.paused"), ("Resume", "group.resumed"), ("Resize", "group.resized"):
+                size = {"size": 2} if method == "Resize" else {}
+                stack.enter_context(Varlink(s.socket_path)).send(f"io.troupe.Supervisor.{method}", {"target": "mail", **size})
+                s.wait_event(event, "mail")
+            self.take_over(s)
+        os.unlink(s.path("fault"))
+        s.until(lambda: self.states(s, "mail") == ["idle"] * 6)
+        self.assertEqual({cell["key"]: cell["state"] for cell in s.group("mail")["cells"]}, dict.fromkeys("abc", "running"))
+
+    def test_no_job_begins_in_a_group_that_is_paused_or_stopped_before_its_cells_are_told(self):
+        for method in "Pause", "Stop":
+            with self.subTest(method=method):
+                s = self.supervisor({"mail": keyed(1, Jobs={"Durable": "yes"})}, state=True)
+                s.with_faults(f"@{s.path('fault')}").start()
+                _, go = s.busy("mail", key="a")
+                id = s.create("mail", "echo", key="a")
+                Path(s.path("fault")).write_text("visits:1+", encoding="ascii")
+                with Varlink(s.socket_path) as client:
+                    client.send(f"io.troupe.Supervisor.{method}", {"target": "mail"})
+                    s.until(lambda: s.call("GetStatus", brief=True)["groups"][0]["state"] != "running")
+                    self.take_over(s)
+                    os.unlink(s.path("fault"))
+                go.ring()
+                s.until(lambda: s.group("mail")["running"] == 0)
+                self.assertEqual(s.job(id)["state"], "queued")
+                s.call("Start" if method == "Stop" else "Resume", target="mail")
+                self.assertEqual(s.wait_job(id)["state"], "succeeded")
+                s.stop()
+
     def test_workers_beyond_a_size_that_was_lowered_in_the_file_finish_their_jobs(self):
         for reloads in True, False:
             with self.subTest(reloads=reloads):

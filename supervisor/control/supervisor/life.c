@@ -20,7 +20,7 @@
 /* ---- waiting until a change is complete ---- */
 
 enum wait_goal {
-    WAIT_GOAL_NONE,
+    WAIT_GOAL_NONE,    /* all cells of the target have been told */
     WAIT_GOAL_UP,      /* every worker of the target is ready */
     WAIT_GOAL_DOWN,    /* stopped */
     WAIT_GOAL_DRAINED, /* no job of the group runs */
@@ -45,6 +45,7 @@ enum verdict {
 
 struct finding {
     enum verdict verdict;
+    bool again;                 /* with WAIT_ON: no event tells when to look again */
     const char *target, *state; /* of the obstacle */
 };
 
@@ -123,11 +124,22 @@ static struct finding look_at_cell(const struct wait *wait, const struct cell *c
     }
 }
 
+/* Whether some workers are on their way, and all others have arrived. */
+static bool must_wait_on(const struct wait *wait, const struct census *census)
+{
+    if (wait->goal == WAIT_GOAL_DOWN)
+        return census->n[CENSUS_WANTED] == 0 && !census_down(census);
+    return census->n[CENSUS_UNDECIDED] > 0 && census->n[CENSUS_FAILED] == 0 &&
+           census->n[CENSUS_UNWANTED] == 0;
+}
+
 /* Skips cells that retire. */
 static struct finding look_at_group(const struct wait *wait, const struct group *group)
 {
     struct finding all = found(WAIT_REACHED);
 
+    if (must_wait_on(wait, &group->pools.census))
+        return found(WAIT_ON);
     group_each_cell (cell, group)
         if (!cell_is_retiring(cell) && is_missed_with(&all, look_at_cell(wait, cell)))
             break;
@@ -146,7 +158,13 @@ static struct finding look(const struct wait *wait)
     struct registry_target target;
 
     if (registry_resolve(wait->request->context->registry, wait->target, &target) < 0)
-        return wait->goal == WAIT_GOAL_DOWN ? found(WAIT_REACHED) : missed(wait->target, "gone");
+        return wait->goal <= WAIT_GOAL_DOWN && wait->goal != WAIT_GOAL_UP
+                   ? found(WAIT_REACHED)
+                   : missed(wait->target, "gone");
+    if (group_is_visited(target.group))
+        return (struct finding){.verdict = WAIT_ON, .again = true};
+    if (wait->goal == WAIT_GOAL_NONE)
+        return found(WAIT_REACHED);
     if (wait->goal == WAIT_GOAL_DRAINED)
         return group_drains(target.group);
     if (wait->goal != WAIT_GOAL_DOWN && group_is_blocked(target.group))
@@ -197,7 +215,7 @@ static void check(struct loop_deferred *deferred)
         answer(wait, finding);
         return;
     }
-    if (wait->second)
+    if (wait->second || finding.again)
         loop_defer(wait->request->context->loop, &wait->check);
     wait->second = false;
 }
@@ -264,14 +282,13 @@ static void stop_slot(struct slot *slot)
 
 static void stop_within(const struct registry_target *target, usec_t time)
 {
-    if (target->slot) {
+    if (target->slot)
         slot_stop_within(target->slot, time);
-        return;
-    }
-    group_each_cell (cell, target->group)
-        if (!target->cell || target->cell == cell)
-            pool_each_slot (slot, &cell->pool)
-                slot_stop_within(slot, time);
+    else if (!target->cell)
+        group_stop_within(target->group, time);
+    else
+        pool_each_slot (slot, &target->cell->pool)
+            slot_stop_within(slot, time);
 }
 
 static const struct life_change {
@@ -314,6 +331,15 @@ static void make_change(const struct request *request, const struct registry_tar
         stop_within(target, (usec_t)request_int(request, "within_usec", 0));
 }
 
+/* Answers once each cell of the group has been told. */
+static void end_when_told(struct request *request, const struct group *group)
+{
+    if (group && group_is_visited(group))
+        (void)wait_for(request, WAIT_GOAL_NONE);
+    else
+        request_done(request);
+}
+
 static void end_change(struct request *request)
 {
     const enum wait_goal goal = change_of(request)->goal;
@@ -321,7 +347,8 @@ static void end_change(struct request *request)
     if (goal != WAIT_GOAL_NONE && request_bool(request, "wait"))
         (void)wait_for(request, goal);
     else
-        request_done(request);
+        end_when_told(request, registry_group_of(request->context->registry,
+                                                 request_string(request, "target")));
 }
 
 /* ---- stops that are kept ---- */
@@ -513,7 +540,7 @@ static void set_paused(struct request *request)
     if (r < 0)
         request_internal(request, r);
     else
-        request_done(request);
+        end_when_told(request, target.group);
 }
 
 static void drain(struct request *request)

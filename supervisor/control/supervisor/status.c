@@ -157,12 +157,13 @@ static void look_at_state(struct status *status, const struct cell *cell)
 
 static void next_cell(struct status *status, const struct group *group)
 {
-    const struct cell *cell = cell_table_at(&group->cells, &status->cells);
+    struct cell *cell = cell_table_at(&group->cells, &status->cells);
 
     if (!cell) {
         end_group(status);
         return;
     }
+    cell_catch_up(cell);
     look_at_state(status, cell);
     if (!is_shown(status, cell)) {
         list_cursor_advance(&status->cells);

@@ -272,6 +272,7 @@ void cell_note_gone(struct cell *cell)
         cell_wake(cell);
     if (cell->counts.n[JOBS_LIVE] == 0) {
         cell_table_note_idle(cell);
+        limits_leave(&cell->group->limits, cell);
         cell->idle_since = cell_now(cell);
         cell_keep(cell);
         cell_watch_idle(cell);

@@ -2,6 +2,7 @@
 /* Retires keyed cells without jobs for CellIdleSec=. */
 
 #include "shared/base/log.h"
+#include "supervisor/group/cell/cell-command.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group.h"
 #include "supervisor/message/actor.h"
@@ -67,6 +68,7 @@ void cell_on_idle_timer(struct timer *timer, usec_t now)
 {
     struct cell *cell = list_entry(timer, struct cell, idle_timer);
 
+    cell_catch_up(cell);
     if (cell->counts.n[JOBS_LIVE] > 0 || cell_is_special(cell))
         return;
     if (!cell_is_quiet(cell))

@@ -20,6 +20,9 @@
     F(MEMORY, wanted, uint8_t, NUMBER(wanted))                                                     \
     F(MEMORY, paused, uint8_t, NUMBER(paused))                                                     \
     F(MEMORY, retiring, uint8_t, NUMBER(retiring))                                                 \
+    F(MEMORY, lives, uint8_t, NUMBER(lives)) /* as in struct cell_heard */                         \
+    F(MEMORY, pauses, uint8_t, NUMBER(pauses))                                                     \
+    F(MEMORY, sizes, uint8_t, NUMBER(sizes))                                                       \
     F(MEMORY, maker, uint64_t, NUMBER(maker)) /* the user of the cell's maker + 1; 0 = none */
 struct cell_record {
     CELL_FIELDS(MEMBER)
@@ -61,6 +64,9 @@ void cell_keep(struct cell *cell)
     record->retiring = cell_is_retiring(cell);
     record->maker =
         cell->submitters.maker ? submitter_uid(cell->submitters.maker) + UINT64_C(1) : 0;
+    record->lives = cell->heard.lives;
+    record->pauses = cell->heard.pauses;
+    record->sizes = cell->heard.sizes;
 }
 
 /* Another Size= in the file replaces an earlier resize, as in a reload. */
@@ -78,17 +84,21 @@ void cell_set_maker(struct cell *cell, uid_t uid)
     cell_keep(cell);
 }
 
+/* The last supervisor may have ended before a command to the group came to this cell. */
 void cell_resume(struct cell *cell)
 {
     const struct cell_record *record = record_of(cell);
 
+    cell->heard = cell->group->commands.heard;
     cell->pool.wanted = cell->group->wanted;
     if (!cell->resumes)
         return;
-    resume_size(cell, record);
-    if (record->paused || cell->pause == CELL_PAUSED)
+    if (record->sizes == cell->heard.sizes)
+        resume_size(cell, record);
+    if (record->pauses == cell->heard.pauses && (record->paused || cell->pause == CELL_PAUSED))
         cell_set_pause(cell, record->paused ? CELL_PAUSED : CELL_RUNS);
-    cell->pool.wanted = record->wanted;
+    if (record->lives == cell->heard.lives)
+        cell->pool.wanted = record->wanted;
     cell->idle_since = usec_min(record->idle_since, cell_now(cell));
     if (record->retiring)
         cell_retire(cell);

@@ -32,6 +32,7 @@ void cell_table_add(struct cell_table *table, struct cell *cell)
     index_add(&table->by_key, &cell->by_key, hash_bytes(cell->key, strlen(cell->key)));
     list_push_back(&table->cells, &cell->link);
     table->n_cells++;
+    cell_table_note_pause(table, false, cell->pause != CELL_RUNS);
 }
 
 void cell_table_note_idle(struct cell *cell)
@@ -73,4 +74,5 @@ void cell_table_remove(struct cell_table *table, struct cell *cell)
     index_remove(&table->by_key, &cell->by_key);
     list_unlink(&cell->link);
     table->n_cells--;
+    cell_table_note_pause(table, cell->pause != CELL_RUNS, false);
 }

@@ -8,6 +8,7 @@
 #include "shared/base/heap.h"
 #include "shared/base/index.h"
 #include "shared/base/list.h"
+#include <stdbool.h>
 #include <stddef.h>
 
 struct cell;
@@ -17,6 +18,7 @@ struct cell_table {
     struct list cursors; /* struct list_cursor.link, in `cells` */
     size_t n_cells;
     struct list live;    /* struct cell.live_link: cells with live jobs */
+    size_t n_paused;     /* cells */
     struct index by_key; /* struct cell.by_key */
     struct heap by_age;  /* struct cell.by_age: with Cells=by-key, cells that have queued jobs */
 };
@@ -30,6 +32,12 @@ struct cell *cell_table_find(const struct cell_table *table, const char *key, si
 /* The key must not be in the table yet. */
 void cell_table_add(struct cell_table *table, struct cell *cell);
 void cell_table_remove(struct cell_table *table, struct cell *cell);
+
+/* One of its cells is paused, or resumed. */
+static inline void cell_table_note_pause(struct cell_table *table, bool before, bool after)
+{
+    table->n_paused += (size_t)after - (size_t)before;
+}
 
 /* The cell has no live job any more. Idempotent. */
 void cell_table_note_idle(struct cell *cell);

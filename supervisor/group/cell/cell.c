@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/limited-log.h"
 #include "supervisor/group/cell/cell-backlog.h"
+#include "supervisor/group/cell/cell-command.h"
 #include "supervisor/group/cell/cell-limit-key.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/cell/state.h"
@@ -208,6 +209,7 @@ static void cell_dispatch(struct loop_deferred *deferred)
     struct slot *slot;
     struct job *job;
 
+    cell_catch_up(cell);
     pool_step(&cell->pool);
     limits = limits_exist(&cell->group->limits) ? &cell->group->limits : NULL;
     if (cell->config->durable || cell->backlog)
@@ -453,6 +455,8 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     cell->group = group;
     cell->config = group->config;
     cell->pause = group->pause;
+    cell->next_command = group->commands.end;
+    cell->heard = group->commands.heard;
     cell->idle_since = cell_now(cell);
     cell->counts.parent = &group->counts;
     cell->history.parent = *key ? &group->history : NULL;
@@ -533,6 +537,7 @@ void cell_set_pause(struct cell *cell, enum cell_pause pause)
 {
     const bool paused = pause != CELL_RUNS;
 
+    cell_table_note_pause(&cell->group->cells, cell->pause != CELL_RUNS, paused);
     cell->pause = pause;
     cell_keep(cell);
     if (cell->pool.actor)

@@ -60,6 +60,12 @@ enum cell_pause {
     CELL_PAUSED,    /* by a request */
 };
 
+/* How many commands to its group a cell has carried out, by what they decide; modulo 256. Whatever
+ * is kept of a cell from before the last of them does not count. */
+struct cell_heard {
+    uint8_t lives, pauses, sizes;
+};
+
 struct cell {
     const struct group_context *context;
     struct group *group;
@@ -86,6 +92,8 @@ struct cell {
     uint64_t called_bytes; /* their payloads */
     struct submitters submitters;
     enum cell_pause pause;
+    uint64_t next_command; /* to its group: cell-command.h */
+    struct cell_heard heard;
     const char *closed;        /* why this cell alone is closed; NULL = it is not */
     struct kept_state *kept;   /* for the next supervisor; NULL = nothing is kept */
     bool resumes;              /* `kept` is the last supervisor's */

@@ -252,30 +252,156 @@ TEST(a_group_that_is_over_is_freed_in_several_turns)
     ck_assert_uint_eq(group->cells.n_cells, 0);
 }
 
-TEST(very_many_cells_look_at_their_jobs_in_several_turns)
+/* ---- commands to very many cells ---- */
+
+#define MANY 1000
+
+static struct cell *many_cells[MANY]; /* with a job each */
+
+static void make_many_cells(void)
 {
-    struct loop_deferred *turn = &group->count.turn;
-    size_t n_awake, n_turns = 0;
     char key[24];
 
-    config->cells_max = 1000;
-    for (size_t i = 0; i < config->cells_max; i++) {
+    config->cells_max = MANY;
+    for (size_t i = 0; i < MANY; i++) {
         (void)snprintf(key, sizeof(key), "%zu", i);
         ck_assert_int_eq(submit(key), 0);
+        many_cells[i] = cell_of(key);
+        loop_undefer(&many_cells[i]->dispatch);
     }
+}
+
+/* Returns whether another turn follows. */
+static bool visit_turn(void)
+{
+    struct loop_deferred *turn = &parts.registry.walks.turn;
+
+    loop_undefer(turn);
+    turn->fn(turn);
+    return list_linked(&turn->link);
+}
+
+static size_t count_awake(void)
+{
+    size_t n = 0;
+
     group_each_cell (cell, group)
-        loop_undefer(&cell->dispatch);
+        n += list_linked(&cell->dispatch.link);
+    return n;
+}
+
+static size_t count_paused(void)
+{
+    size_t n = 0;
+
+    group_each_cell (cell, group)
+        n += cell->pause == CELL_PAUSED;
+    return n;
+}
+
+TEST(very_many_cells_look_at_their_jobs_in_several_turns)
+{
+    size_t n_turns = 1;
+
+    make_many_cells();
     group_wake_cells(group);
-    while (list_linked(&turn->link)) {
-        loop_undefer(turn);
-        turn->fn(turn);
-        n_awake = 0;
-        group_each_cell (cell, group)
-            n_awake += list_linked(&cell->dispatch.link);
+    do {
+        ck_assert_uint_gt(count_awake(), 0);
+        ck_assert_uint_le(count_awake(), n_turns * 512);
         n_turns++;
-        ck_assert_uint_le(n_awake, n_turns * 256);
+    } while (visit_turn());
+    ck_assert_uint_eq(count_awake(), MANY);
+    ck_assert(!group_is_visited(group));
+}
+
+TEST(a_cell_that_is_touched_has_carried_out_all_commands)
+{
+    struct registry_target target;
+
+    make_many_cells();
+    group_set_paused(group, true);
+    ck_assert(group_is_visited(group));
+    ck_assert_uint_lt(count_paused(), MANY);
+    ck_assert_int_eq(many_cells[MANY - 1]->pause, CELL_RUNS);
+    ck_assert_int_eq(registry_resolve(&parts.registry, "mail/999", &target), 0);
+    ck_assert_int_eq(target.cell->pause, CELL_PAUSED);
+    ck_assert_int_eq(many_cells[MANY - 2]->pause, CELL_RUNS);
+    end_turn(many_cells[MANY - 2]);
+    ck_assert_int_eq(many_cells[MANY - 2]->pause, CELL_PAUSED);
+    ck_assert_int_eq(submit("997"), 0);
+    ck_assert_int_eq(many_cells[MANY - 3]->pause, CELL_PAUSED);
+    ck_assert_int_eq(submit("new"), CELL_E_TOO_MANY);
+}
+
+TEST(commands_are_carried_out_in_their_order)
+{
+    struct registry_target target;
+
+    make_many_cells();
+    group_set_paused(group, true);
+    ck_assert_int_eq(registry_resolve(&parts.registry, "mail/999", &target), 0);
+    ck_assert_int_eq(group_set_cell_paused(target.cell, false), 0);
+    ck_assert_int_eq(group_resize(group, 3), 0);
+    group_start(group);
+    group_stop(group, false);
+    while (visit_turn()) {
     }
-    ck_assert_uint_eq(n_awake, 1000);
+    ck_assert_uint_eq(count_paused(), MANY - 1);
+    ck_assert_int_eq(target.cell->pause, CELL_RUNS);
+    for (size_t i = 0; i < MANY; i++) {
+        ck_assert_uint_eq(many_cells[i]->pool.size, 3);
+        ck_assert(!many_cells[i]->pool.wanted);
+        for (size_t j = 0; j < 3; j++)
+            ck_assert_int_eq(many_cells[i]->pool.slots[j]->state, LIFECYCLE_STOPPED);
+    }
+}
+
+TEST(more_commands_than_can_be_noted_end_the_wait_for_the_earlier_ones)
+{
+    make_many_cells();
+    for (unsigned i = 0; i <= CELL_COMMANDS_MAX; i++)
+        group_set_paused(group, i % 2 == 0);
+    ck_assert_uint_eq(group->commands.n, 1);
+    while (visit_turn()) {
+    }
+    ck_assert_uint_eq(count_paused(), MANY);
+    ck_assert_uint_eq(group->commands.n, 0);
+}
+
+TEST(cells_have_the_former_configuration_until_they_are_told)
+{
+    struct config_group *next = new_group_config("mail"), *last = new_group_config("mail");
+
+    make_many_cells();
+    for (struct config_group *each = next; each; each = each == next ? last : NULL) {
+        each->size = (struct config_size){each == next ? 1 : 3, each == next ? 1 : 3};
+        each->cells = CONFIG_CELLS_BY_KEY;
+        each->cells_max = MANY;
+        each->queue_max = each == next ? 1 : 7;
+        ck_assert_int_eq(group_reconfigure(group, each), 0);
+        ck_assert_ptr_eq(group->config, each);
+    }
+    ck_assert_ptr_eq(many_cells[MANY - 1]->config, config);
+    ck_assert_int_eq(submit("999"), 0); /* one is the limit of the one between */
+    ck_assert_ptr_eq(many_cells[MANY - 1]->config, last);
+    ck_assert_ptr_eq(many_cells[MANY - 2]->config, config);
+    while (visit_turn()) {
+    }
+    for (size_t i = 0; i < MANY; i++) {
+        ck_assert_ptr_eq(many_cells[i]->config, last);
+        ck_assert_ptr_eq(many_cells[i]->pool.config, last);
+        ck_assert_uint_eq(many_cells[i]->pool.size, 3);
+    }
+}
+
+TEST(a_group_may_go_while_its_cells_have_not_been_told)
+{
+    make_many_cells();
+    group_set_paused(group, true);
+    ck_assert(group_is_visited(group));
+    drop_group();
+    ck_assert(list_empty(&parts.registry.walks.groups));
+    make_group(CONFIG_CELLS_BY_KEY);
 }
 
 TEST(a_group_that_is_stopped_while_its_jobs_end_ends_the_others)
