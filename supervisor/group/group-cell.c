@@ -144,8 +144,43 @@ int group_takes_jobs(const struct group *group)
     return group->drain != GROUP_OPEN ? CELL_E_DRAINING : 0;
 }
 
+/* Finds or makes the cell, and adds it to the table unless it does not `admit` the request. */
+static int take_cell(struct group *group, const struct cell_request *request,
+                     int (*admit)(const struct cell *cell, const struct cell_request *request),
+                     struct cell **ret)
+{
+    int r = group_pick_cell(group, request, ret);
+    bool made;
+
+    if (r != 0)
+        return r;
+    made = !list_linked(&(*ret)->link);
+    r = admit ? admit(*ret, request) : 0;
+    if (made && r != 0) {
+        *ret = cell_free(*ret);
+    } else if (made) {
+        cell_table_add(&group->cells, *ret);
+        group_begin_cell(group, request, *ret);
+    } else {
+        cell_watch_idle(*ret);
+    }
+    return r;
+}
+
+int group_take_cell(struct group *group, const struct cell_request *request, struct cell **ret)
+{
+    return take_cell(group, request, NULL, ret);
+}
+
+int group_take_room(struct group *group, const struct cell_request *request, struct cell **ret)
+{
+    return take_cell(group, request, cell_admits, ret);
+}
+
 int group_move_job(struct group *to, struct job *job)
 {
+    const struct cell_request request = {
+        .key = job->key, .key_size = job->key_size, .size = job->payload.size};
     int r = group_takes_jobs(to);
     struct cell *cell;
 
@@ -154,24 +189,10 @@ int group_move_job(struct group *to, struct job *job)
     if (r == 0 && job->record && durable_job_is_moving(job))
         r = CELL_E_MOVING;
     if (r == 0)
-        r = group_take_cell(to, &(struct cell_request){.key = job->key, .key_size = job->key_size},
-                            &cell);
-    return r == 0 ? cell_move_job(job, cell) : r;
-}
-
-int group_take_cell(struct group *group, const struct cell_request *request, struct cell **ret)
-{
-    int r = group_pick_cell(group, request, ret);
-
-    if (r != 0)
-        return r;
-    if (list_linked(&(*ret)->link)) {
-        cell_watch_idle(*ret);
-        return 0;
-    }
-    cell_table_add(&group->cells, *ret);
-    group_begin_cell(group, request, *ret);
-    return 0;
+        r = group_take_room(to, &request, &cell);
+    if (r == 0)
+        cell_move_job(job, cell);
+    return r;
 }
 
 struct cell *group_restore_cell(struct group *group, const char *key, size_t size)

@@ -268,13 +268,15 @@ struct cell *group_restore_cell(struct group *group, const char *key, size_t siz
 /* As cell_submit(), to the cell of the request's key, which is made or called back if necessary. */
 int group_submit(struct group *group, const struct cell_request *request, struct job **ret);
 
-/* Finds or makes the cell of the request's key (NULL = none), like group_submit(), for a message or
- * a job that moves. Only its key and submitter count. Returns 0, CELL_E_*, or -ENOMEM. */
+/* Finds or makes the cell of the request's key (NULL = none), like group_submit(), for a message.
+ * Only its key and submitter count. Returns 0, CELL_E_*, or -ENOMEM. */
 int group_take_cell(struct group *group, const struct cell_request *request, struct cell **ret);
+/* Like group_take_cell(), but for a job of this size that moves, if the cell admits it. */
+int group_take_room(struct group *group, const struct cell_request *request, struct cell **ret);
 
 /* Whether it accepts jobs at all: 0 or CELL_E_*. */
 int group_takes_jobs(const struct group *group);
-/* Moves a job that waits to another group. Returns what cell_move_job() returns. */
+/* Moves a job that waits to another group. Returns 0, CELL_E_*, or -ENOMEM. */
 int group_move_job(struct group *to, struct job *job);
 
 /* ---- all groups, after the last supervisor: resume.c ---- */

@@ -227,10 +227,11 @@ struct cell *registry_find_after_oom(const struct registry *registry, const stru
         .key_size = job->key_size,
         .submitter_uid = job->submitter_uid,
         .bounded = job->submitter != NULL,
+        .size = job->payload.size,
     };
     struct cell *cell;
 
-    if (!group || !takes_jobs_of(group, from) || group_take_cell(group, &request, &cell) != 0)
+    if (!group || !takes_jobs_of(group, from) || group_take_room(group, &request, &cell) != 0)
         return NULL;
     return cell;
 }

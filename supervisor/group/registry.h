@@ -78,7 +78,7 @@ int registry_resolve_ever(const struct registry *registry, const char *target,
 bool registry_find_actor(void *registry, const char *address, struct actor **ret);
 
 /* Returns the cell of the job's key in the group that the OnOom= of its own group, which is set,
- * names. It may be new. NULL = there is no such group any more, or it takes no jobs now. */
+ * names, if it has room for the job. It may be new. NULL = there is none. */
 struct cell *registry_find_after_oom(const struct registry *registry, const struct job *job);
 
 /* Returns the group's name that is most like this one, or NULL. */

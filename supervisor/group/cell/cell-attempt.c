@@ -34,21 +34,13 @@ static bool cell_fails_after_oom(const struct job *job)
     return job->moved && job->failed_by == ATTEMPT_CAUSE_OOM;
 }
 
-static bool takes_after_oom(const struct cell *to, const struct job *job)
-{
-    const struct cell_request request = {.submitter_uid = job->submitter_uid,
-                                         .size = job->payload.size};
-
-    return cell_has_room(to, request.size) && !(job->submitter && cell_exceeds_share(to, &request));
-}
-
 /* Moves a job that ran out of memory, and is in no list, to the other group's queue. Returns false
  * if that group does not take it. */
 static bool cell_move_after_oom(struct cell *cell, struct job *job)
 {
     struct cell *to = cell->context->find_after_oom(cell->context->registry, job);
 
-    if (!to || !takes_after_oom(to, job))
+    if (!to)
         return false;
     job_event(job, "job.moved", NULL, "continues in %s: attempt %u ran out of memory", to->name,
               job->attempt);

@@ -216,8 +216,6 @@ int cell_find_room(struct cell *cell, const struct cell_request *request);
 /* Lets the request's waiter wait until the store of durable jobs is open. Returns CELL_E_WAIT, or
  * CELL_E_STORE_FAILED without a waiter or after a long time. */
 int cell_await_store(struct cell *cell, const struct cell_request *request);
-/* Whether the queue has room for a payload of this size that no other submitter waits for. */
-bool cell_has_room(const struct cell *cell, uint64_t size);
 /* Whether a job of the cell may take so many bytes more. */
 bool cell_may_grow(const struct cell *cell, uint64_t size);
 /* Likewise, and leave as many to others as its submitter then has. */

@@ -91,7 +91,8 @@ static struct cell_waiter *first_in_line(const struct cell *cell)
     return NULL;
 }
 
-bool cell_has_room(const struct cell *cell, uint64_t size)
+/* Whether the queue has room for a payload of this size that no other submitter waits for. */
+static bool cell_has_room(const struct cell *cell, uint64_t size)
 {
     return cell_may_ever_fit(cell, size) && has_room_beside_called(cell, size) &&
            cell_room(cell, size) == ROOM_FREE && !first_in_line(cell);
@@ -147,6 +148,16 @@ bool cell_exceeds_share(const struct cell *cell, const struct cell_request *requ
 
     return (own.n > 0 && own.n + 1 + job_counts_waiting(here) > cell->config->queue_max) ||
            exceeds_bytes(cell, uid, 2 * request->size);
+}
+
+int cell_admits(const struct cell *cell, const struct cell_request *request)
+{
+    if (!cell_may_ever_fit(cell, request->size))
+        return CELL_E_TOO_LARGE;
+    return cell_has_room(cell, request->size) &&
+                   !(request->bounded && cell_exceeds_share(cell, request))
+               ? 0
+               : CELL_E_BUSY;
 }
 
 static void cell_waiter_leave(struct cell_waiter *waiter)

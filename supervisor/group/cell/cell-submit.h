@@ -137,6 +137,9 @@ enum {
 /* Checks the options. Returns the first problem, or NULL. */
 const struct job_options_problem *cell_request_check(const struct cell_request *request);
 
+/* Whether a job of this submitter and size that moves has room now: 0 or CELL_E_*. */
+int cell_admits(const struct cell *cell, const struct cell_request *request);
+
 /* Accepts a job, which then ends exactly once. Returns 0 with `*ret` (borrowed; valid until its end
  * is reported), CELL_E_*, or -ENOMEM. With CELL_E_TAKEN and CELL_E_EXISTING, `*ret` is the other
  * job, valid in this turn. */

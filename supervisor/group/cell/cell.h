@@ -144,9 +144,9 @@ int cell_cancel(struct job *job, enum protocol_cause cause, uid_t canceller);
  * when they return. Return 0, CELL_E_*, or -ENOMEM.
  */
 
-/* Moves it, with its checkpoint and the rest of its wait. It stays unique in its former group, and
- * keeps the attempts that it has left. */
-int cell_move_job(struct job *job, struct cell *to);
+/* Moves it, with its checkpoint and the rest of its wait, to a cell that admits it. It stays unique
+ * in its former group, and keeps the attempts that it has left. */
+void cell_move_job(struct job *job, struct cell *to);
 /* Makes it the last one of this priority. */
 int cell_set_priority(struct job *job, uint8_t priority);
 /* Lets it begin no earlier than `delay` from now. It must not be pending. */

@@ -232,6 +232,23 @@ TEST(I5_jobs_of_a_submitter_leave_half_of_the_cells_there_to_others)
     ck_assert_ptr_eq(job->group, from);
 }
 
+TEST(I5_a_job_that_is_not_taken_leaves_no_cell_behind)
+{
+    remove_group(&parts, from);
+    remove_group(&parts, big);
+    cells = CONFIG_CELLS_BY_KEY;
+    from = make_group("small", "big");
+    big = make_group("big", NULL);
+    big->config->queue_memory_max = 3;
+    struct job *job = submit(3);
+    die_of(job, DEATH_OOM);
+    end_pause(job);
+    ck_assert_ptr_eq(job->group, from);
+    ck_assert_uint_eq(big->cells.n_cells, 0);
+    ck_assert_int_eq(group_move_job(big, job), CELL_E_TOO_LARGE);
+    ck_assert_uint_eq(big->cells.n_cells, 0);
+}
+
 TEST(I5_a_group_that_drains_or_is_gone_takes_none)
 {
     struct job *job = submit(3);
