@@ -99,21 +99,19 @@ int access_history(const struct request *request, struct history_reader *ret)
 {
     const struct registry *registry = request->context->registry;
     const uid_t uid = request->connection->peer.uid;
-    size_t size = sizeof(" ");
-    char *at;
+    const struct group *group = NULL;
+    size_t size;
+    FILE *names = open_memstream(&ret->groups, &size);
 
+    if (!names)
+        return -ENOMEM;
     ret->all = reads_all(request);
     ret->uid = is_user(request, uid) ? uid : JOB_NOBODY;
-    for (size_t i = 0; i < registry->n_groups; i++)
-        size += strlen(registry->sorted[i]->name) + 1;
-    ret->groups = malloc(size);
-    if (!ret->groups)
-        return -ENOMEM;
-    at = stpcpy(ret->groups, " ");
-    for (size_t i = 0; !ret->all && i < registry->n_groups; i++)
-        if (owns_group(request, registry->sorted[i]))
-            at = stpcpy(stpcpy(at, registry->sorted[i]->name), " ");
-    return 0;
+    (void)fputs(" ", names);
+    while (ret->uid != JOB_NOBODY && !ret->all &&
+           (group = registry_next_of_user(registry, uid, group)))
+        (void)fprintf(names, "%s ", group->name);
+    return fclose(names) == 0 ? 0 : -ENOMEM;
 }
 
 static bool is_submitter_of(const struct request *request, const struct config_group *config)

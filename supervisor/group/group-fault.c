@@ -175,6 +175,7 @@ static void end_try(struct group_fault *fault, const struct names *names)
     fault->asked = false;
     if (r < 0 && before)
         config->fault = TAKE_PTR(before);
+    group_note_user(fault->group);
     if (!config->fault) {
         on_mended(fault);
         return;

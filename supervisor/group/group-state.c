@@ -19,6 +19,14 @@ void group_set_pending(struct group *group, bool pending)
         list_unlink(&group->pending_link);
 }
 
+void group_note_user(struct group *group)
+{
+    struct index *by_user = &group->context->registry->by_user;
+
+    index_remove(by_user, &group->user_entry);
+    index_add(by_user, &group->user_entry, group_user(group));
+}
+
 bool group_stays_stopped(const struct group *group)
 {
     return settings_find(group->context->stops, group->name, strlen(group->name));

@@ -281,6 +281,7 @@ void group_reopen(struct group *group)
 static void group_adopt(struct group *group, struct config_group *config)
 {
     group->config = config;
+    group_note_user(group);
     if (group->actor)
         group->actor->config = config;
     group_keep_config(group);

@@ -76,7 +76,7 @@ struct group {
     struct config_group *config; /* owned */
     char *name;
     uint64_t reference; /* in the registry */
-    struct index_entry reference_entry;
+    struct index_entry reference_entry, user_entry;
     struct cell_table cells;
     struct actor *actor; /* with Cells=by-key: forwards by routing key; else NULL */
     uint8_t message_log; /* enum actor_log, for new actors */
@@ -202,6 +202,14 @@ static inline bool group_is_visited(const struct group *group)
 {
     return list_linked(&group->visits.link);
 }
+
+/* Returns the number of its User=; UINT64_MAX = there is none. */
+static inline uint64_t group_user(const struct group *group)
+{
+    return group->config->user ? group->config->uid : UINT64_MAX;
+}
+/* Called after its User= may have changed. */
+void group_note_user(struct group *group);
 
 /* Returns the name of its state: see state.h. */
 const char *group_state(const struct group *group);

@@ -25,6 +25,7 @@ void registry_init(struct registry *registry)
 void registry_deinit(struct registry *registry)
 {
     index_deinit(&registry->by_reference);
+    index_deinit(&registry->by_user);
     free(TAKE_PTR(registry->sorted));
     registry->n_groups = 0;
 }
@@ -73,6 +74,7 @@ int registry_add(struct registry *registry, struct group *group)
     registry->sorted = sorted;
     group->reference = reference_of(group->name);
     index_add(&registry->by_reference, &group->reference_entry, group->reference);
+    index_add(&registry->by_user, &group->user_entry, group_user(group));
     memmove(registry->sorted + place + 1, registry->sorted + place,
             (registry->n_groups - place) * sizeof(struct group *));
     registry->sorted[place] = group;
@@ -86,6 +88,7 @@ void registry_remove(struct registry *registry, struct group *group)
     size_t place = registry_place(registry, group->name, &found);
 
     index_remove(&registry->by_reference, &group->reference_entry);
+    index_remove(&registry->by_user, &group->user_entry);
     registry->found = NULL;
     registry->n_groups--;
     memmove(registry->sorted + place, registry->sorted + place + 1,
@@ -136,6 +139,18 @@ struct group *registry_get(struct registry *registry, uint64_t reference)
     if (!entry)
         return NULL;
     return registry->found = list_entry(entry, struct group, reference_entry);
+}
+
+static struct group *group_of_user(struct index_entry *entry)
+{
+    return entry ? list_entry(entry, struct group, user_entry) : NULL;
+}
+
+struct group *registry_next_of_user(const struct registry *registry, uid_t uid,
+                                    const struct group *group)
+{
+    return group_of_user(group ? index_find_next(&group->user_entry)
+                               : index_find(&registry->by_user, uid));
 }
 
 struct group *registry_next(const struct registry *registry, size_t *cursor)

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct actor;
 struct cell;
@@ -21,7 +22,7 @@ struct job;
 struct slot;
 
 struct registry {
-    struct index by_reference;
+    struct index by_reference, by_user;
     struct group *found; /* by the last registry_get(), NULL = unknown */
     size_t n_groups;
     struct group **sorted; /* by name */
@@ -47,6 +48,9 @@ struct group *registry_find(const struct registry *registry, const char *name);
 /* Like registry_find(), but for a name that is not terminated. */
 struct group *registry_find_text(const struct registry *registry, const char *name, size_t size);
 struct group *registry_get(struct registry *registry, uint64_t reference);
+/* Returns the first group whose workers run as this user, or the one after `group`; NULL = none. */
+struct group *registry_next_of_user(const struct registry *registry, uid_t uid,
+                                    const struct group *group);
 /* Returns the group of an address such as "group/cell/0", or NULL. */
 struct group *registry_group_of(const struct registry *registry, const char *address);
 /* Returns the first group whose name is behind this one ("" = the first of all), or NULL. */

@@ -8,6 +8,9 @@
 static struct registry registry;
 static struct group groups[N];
 static char names[N][8];
+static char user[] = "nobody";
+static struct config_group no_user, users[3];
+static const struct group_context context = {.registry = &registry};
 
 /* In an order that is neither that of names nor its reverse. */
 static size_t shuffled(size_t i)
@@ -17,7 +20,7 @@ static size_t shuffled(size_t i)
 
 static void add(struct registry *to, struct group *group, char *name)
 {
-    *group = (struct group){.name = name};
+    *group = (struct group){.name = name, .config = &no_user, .context = &context};
     list_init(&group->pending_link);
     list_init(&group->removed_link);
     list_init(&group->down_link);
@@ -59,6 +62,38 @@ TEST(a_group_is_found_by_its_name_and_by_its_reference)
     ck_assert_ptr_null(registry_find(&registry, "g0000"));
     ck_assert_ptr_null(registry_find(&registry, "h"));
     ck_assert_int_eq(registry_add(&registry, &again), -EEXIST);
+}
+
+static size_t count_of_user(uid_t uid)
+{
+    const struct group *group = NULL;
+    size_t n = 0;
+
+    while ((group = registry_next_of_user(&registry, uid, group))) {
+        ck_assert_ptr_nonnull(group->config->user);
+        ck_assert_uint_eq(group->config->uid, uid);
+        n++;
+    }
+    return n;
+}
+
+TEST(groups_are_found_by_their_user)
+{
+    for (uid_t uid = 0; uid < 3; uid++)
+        users[uid] = (struct config_group){.user = user, .uid = uid};
+    ck_assert_uint_eq(count_of_user(0), 0);
+    for (size_t i = 0; i < 30; i++) {
+        groups[i].config = &users[i % 3];
+        group_note_user(&groups[i]);
+    }
+    for (uid_t uid = 0; uid < 3; uid++)
+        ck_assert_uint_eq(count_of_user(uid), 10);
+    groups[1].config = &no_user;
+    group_note_user(&groups[1]);
+    registry_remove(&registry, &groups[4]);
+    ck_assert_uint_eq(count_of_user(1), 8);
+    ck_assert_uint_eq(count_of_user(3), 0);
+    ck_assert_uint_eq(count_of_user((uid_t)-1), 0);
 }
 
 TEST(groups_come_in_the_order_of_names_from_any_name_on)
