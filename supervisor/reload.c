@@ -136,14 +136,35 @@ static bool is_of_other_kind(const struct group *group, const struct config_grou
     return group->config->type != config->type || group->config->cells != config->cells;
 }
 
-/* The files of the group could not be read before. If they now describe another kind of group,
- * removes it, and sets `*group` to NULL: it has no worker, and its durable jobs are on disk.
- * Returns 0; or -EBUSY while some are being written: it is removed after that. */
+/* Whether the files of the group could not be read before, and now describe another kind. */
+static bool must_make_way(const struct group *group, const struct config_group *config)
+{
+    return group && group->config->unread && is_of_other_kind(group, config);
+}
+
+bool reload_must_wait(const struct parts *parts, const struct config *loaded)
+{
+    bool waits = false;
+
+    for (size_t i = 0; i < loaded->n_groups; i++) {
+        struct group *group = registry_find(&parts->registry, loaded->groups[i]->name);
+
+        if (!must_make_way(group, loaded->groups[i]))
+            continue;
+        if (!group->closed)
+            group_close(group, "its files could not be read before");
+        waits = waits || list_linked(&group->closing.link);
+    }
+    return waits;
+}
+
+/* Removes a group that has to make way, and sets `*group` to NULL: it has no worker, and its
+ * durable jobs are on disk. Returns 0; or -EBUSY while some are being written: it is removed after
+ * that. */
 static int make_way(struct parts *parts, struct group **group, const struct config_group *config)
 {
-    if (!*group || !(*group)->config->unread || !is_of_other_kind(*group, config))
+    if (!must_make_way(*group, config))
         return 0;
-    group_close_now(*group, "its files could not be read before");
     if ((*group)->counts.n[JOBS_LIVE] > 0) {
         log_error("%s: it becomes another kind of group, and jobs of it are being written to disk: "
                   "reload again after that",

@@ -19,6 +19,10 @@ int reload_check_held(const struct parts *parts, const char *directory, const st
 int reload_read(struct parts *parts, const char *directory, struct reload_call *call,
                 struct config **ret);
 
+/* Closes the groups that `loaded` replaces by groups of another kind, whose files could not be read
+ * before. Returns whether some of their jobs have not ended yet: call reload_apply() after that. */
+bool reload_must_wait(const struct parts *parts, const struct config *loaded);
+
 /* Starts new groups, reconfigures changed ones and removes those without a file. Replaces `*config`
  * by `loaded`. Returns 0, or -ENOMEM half-way: the next reload continues. */
 int reload_apply(struct parts *parts, struct config **config, struct config *loaded,

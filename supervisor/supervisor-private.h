@@ -69,7 +69,8 @@ struct supervisor {
     struct timer opening_timer;  /* how long readiness waits for the store */
     struct list reloads;         /* struct reload_call.link; the first one runs */
     struct loop_deferred reload; /* begins the first one */
-    struct config *loaded;       /* by the reload that runs, which waits for `lookup` */
+    struct config *loaded;       /* by the reload that runs, which waits for `lookup` … */
+    bool awaits_closed;          /* … or until the jobs of groups have been ended */
     struct lookup lookup;
     struct reload_call hangup;       /* SIGHUP's */
     bool hangup_again;               /* another SIGHUP came during a reload */

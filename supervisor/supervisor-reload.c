@@ -282,12 +282,14 @@ static void log_outcome(const struct supervisor *supervisor, const struct reload
         log_error("%s: cannot read the configuration: %s", directory, strerror(-call->result));
 }
 
-/* Ends the call that runs. */
+/* Ends the call that runs, unless it waits. */
 static void finish(struct supervisor *supervisor, int r)
 {
     struct parts *parts = &supervisor->parts;
     struct reload_call *call = first_call(supervisor);
 
+    if (supervisor->awaits_closed)
+        return;
     lookup_deinit(&supervisor->lookup);
     supervisor->loaded = config_free(supervisor->loaded);
     parts->control.state = supervisor->ready ? CONTROL_RUNNING : CONTROL_STARTING;
@@ -304,6 +306,24 @@ static void finish(struct supervisor *supervisor, int r)
         call->done(call);
 }
 
+static int apply_resolved(struct supervisor *supervisor)
+{
+    struct parts *parts = &supervisor->parts;
+    struct reload_call *call = first_call(supervisor);
+    int r;
+
+    supervisor->awaits_closed = reload_must_wait(parts, supervisor->loaded);
+    if (supervisor->awaits_closed)
+        return 0;
+    parts->control.kept_back = strv_free(parts->control.kept_back);
+    r = reload_apply(parts, &supervisor->config, TAKE_PTR(supervisor->loaded), &call->changes);
+    supervisor_apply_daemon(supervisor);
+    supervisor_open_store(supervisor);
+    supervisor_open_history(supervisor);
+    plans_review(&parts->plans);
+    return r;
+}
+
 static int apply(struct supervisor *supervisor)
 {
     struct parts *parts = &supervisor->parts;
@@ -318,13 +338,7 @@ static int apply(struct supervisor *supervisor)
         supervisor_start_late(supervisor, TAKE_PTR(supervisor->loaded), call);
         return 0;
     }
-    parts->control.kept_back = strv_free(parts->control.kept_back);
-    r = reload_apply(parts, &supervisor->config, TAKE_PTR(supervisor->loaded), &call->changes);
-    supervisor_apply_daemon(supervisor);
-    supervisor_open_store(supervisor);
-    supervisor_open_history(supervisor);
-    plans_review(&parts->plans);
-    return r;
+    return apply_resolved(supervisor);
 }
 
 static void on_lookup_done(struct lookup *lookup)
@@ -439,7 +453,10 @@ static void on_closed(struct group_closings *closings)
 {
     struct supervisor *supervisor = supervisor_of(closings, parts.registry.closings);
 
-    supervisor_resume_reload(supervisor);
+    if (supervisor->awaits_closed)
+        finish(supervisor, apply_resolved(supervisor));
+    else
+        supervisor_resume_reload(supervisor);
     loop_defer(loop_of(supervisor), &supervisor->review);
 }
 
@@ -470,7 +487,7 @@ void supervisor_end_reload(struct supervisor *supervisor)
     lookup_deinit(&supervisor->lookup);
     supervisor->loaded = config_free(supervisor->loaded);
     loop_undefer(&supervisor->reload);
-    supervisor->hangup_again = false;
+    supervisor->hangup_again = supervisor->awaits_closed = false;
     while ((call = first_call(supervisor))) {
         list_unlink(&call->link);
         call->result = -ESHUTDOWN;

@@ -127,12 +127,3 @@ void group_closing_begin(struct group *group, const char *why)
         closing->why = why;
     loop_defer(group->context->loop, &closings->turn);
 }
-
-void group_closing_finish(struct group *group)
-{
-    bool more = list_linked(&group->closing.link);
-
-    while (more)
-        more = close_next(group);
-    group_closing_end(group);
-}

@@ -37,7 +37,5 @@ void group_closings_init(struct group_closings *closings);
 /* The group has stopped taking jobs: visits all of its cells, perhaps again. `why`: as in
  * group_close(); NULL = it drains, and no cell is closed. */
 void group_closing_begin(struct group *group, const char *why);
-/* Does in this turn all that is left. */
-void group_closing_finish(struct group *group);
 /* Stops the walk where it is, and logs what was done. Idempotent. */
 void group_closing_end(struct group *group);

@@ -266,12 +266,6 @@ void group_close(struct group *group, const char *why)
     group->closing.logs = true;
 }
 
-void group_close_now(struct group *group, const char *why)
-{
-    group_close(group, why);
-    group_closing_finish(group);
-}
-
 void group_reopen(struct group *group)
 {
     group->closed = NULL;

@@ -166,8 +166,6 @@ int group_set_cell_paused(struct cell *cell, bool paused);
 /* Closes every cell there is and will be: accepts and retries no job, and cancels those that are
  * not running, in several turns. Logs the jobs concerned. `why` is static. */
 void group_close(struct group *group, const char *why);
-/* Like group_close(), but ends all jobs in this turn. */
-void group_close_now(struct group *group, const char *why);
 /* Why no job of the cell is accepted, begun or retried; NULL = it is open. Inline: see
  * group_awaits_restore(). */
 static inline const char *group_cell_closed(const struct cell *cell)

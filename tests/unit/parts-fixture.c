@@ -56,9 +56,20 @@ struct group *add_group(struct parts *parts, struct config_group *config)
     return group;
 }
 
+void close_group(struct group *group, const char *why)
+{
+    struct loop_deferred *turn = &group->context->registry->closings.turn;
+
+    group_close(group, why);
+    while (list_linked(&group->closing.link)) {
+        loop_undefer(turn);
+        turn->fn(turn);
+    }
+}
+
 void remove_group(struct parts *parts, struct group *group)
 {
-    group_close_now(group, "it is over");
+    close_group(group, "it is over");
     registry_remove(&parts->registry, group);
     group_free(group);
 }

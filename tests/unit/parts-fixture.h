@@ -15,4 +15,6 @@ void tear_down_parts(struct parts *parts);
 struct config_group *new_group_config(const char *name);
 /* Takes the configuration over. */
 struct group *add_group(struct parts *parts, struct config_group *config);
+/* Closes it, and ends all of its jobs that do not run. */
+void close_group(struct group *group, const char *why);
 void remove_group(struct parts *parts, struct group *group);

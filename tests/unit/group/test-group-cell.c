@@ -154,7 +154,7 @@ TEST(a_refused_job_leaves_no_cell_behind)
 TEST(a_group_that_goes_away_makes_no_cells)
 {
     ck_assert_int_eq(submit("a"), 0);
-    group_close_now(group, "it is over");
+    close_group(group, "it is over");
     ck_assert_int_eq(submit("a"), CELL_E_STOPPING);
     ck_assert_int_eq(submit("b"), CELL_E_STOPPING);
     ck_assert_uint_eq(group->counts.n[JOBS_LIVE], 0);
@@ -243,7 +243,7 @@ TEST(a_group_that_is_over_is_freed_in_several_turns)
         (void)snprintf(key, sizeof(key), "%zu", i);
         ck_assert_int_eq(submit(key), 0);
     }
-    group_close_now(group, "it is over");
+    close_group(group, "it is over");
     for (; !group_clear(group); n_turns++) {
         ck_assert_uint_lt(before - group->cells.n_cells, 100); /* with two slots each */
         before = group->cells.n_cells;

@@ -679,7 +679,7 @@ static void close_store(struct scratch *scratch)
 {
     struct durable_jobs *durable = &parts.durable;
 
-    group_close_now(group, "it is over");
+    close_group(group, "it is over");
     durable->store = store_free(durable->store);
     durable_jobs_close(durable);
     names_on_disk_deinit(&durable->names);

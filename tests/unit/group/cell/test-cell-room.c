@@ -34,7 +34,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    group_close_now(group, "it is over");
+    close_group(group, "it is over");
     group_free(group);
     tear_down_parts(&parts);
 }

@@ -182,7 +182,7 @@ static bool is_settled(void)
 
 static void teardown(void)
 {
-    group_close_now(group, "it is over");
+    close_group(group, "it is over");
     group_stop(group, true);
     run_until(is_down);
     on_audit(&audit);

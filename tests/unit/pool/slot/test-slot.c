@@ -164,7 +164,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    group_close_now(group, "it is over");
+    close_group(group, "it is over");
     group_stop(group, true);
     for (unsigned i = 0; i < ELEMENTS(workers); i++)
         if (workers[i].id != 0)
