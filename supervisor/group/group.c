@@ -339,6 +339,9 @@ void group_review_removal(struct group *group)
 void group_restore(struct group *group)
 {
     group->removal = GROUP_STAYS;
+    group->n_returns++;
+    if (group->rows != GROUP_UNREAD && group->context->durable->store)
+        group->back_from = store_next_number(group->context->durable->store);
     list_unlink(&group->removed_link);
     group_reopen(group);
     group_enlist(group);

@@ -115,7 +115,10 @@ struct group {
     struct group_visits visits;
     struct job_id_log cut_off; /* jobs that are not retried because of a close */
     enum group_rows rows;
-    int64_t new_from; /* the number of the first durable job of this run; 0 = not known yet */
+    int64_t new_from;   /* the number of the first durable job of this run; 0 = not known yet */
+    unsigned n_returns; /* how often it was removed and came back */
+    int64_t back_from;  /* like new_from, but after the last return; 0 = its jobs have been read */
+    bool reads_again;   /* while rows are read: those of cells that have left theirs */
     enum group_drain drain;
     enum group_removal removal;
     struct order_node order;

@@ -195,7 +195,8 @@ int restore_take_result(struct restore *restore, struct loaded_job *copy)
 
     if (!group && row->name_size > 0)
         names_on_disk_add(&context->durable->names, row->name, row->name_size, row->number);
-    if (!group || !restore_is_old(restore, group, row->number) || !job_state_is_end(row->state))
+    if (!group || group->reads_again || !restore_is_old(restore, group, row->number) ||
+        !job_state_is_end(row->state))
         return 0;
     r = job_new(context->jobs, row->name, &job);
     if (r == JOB_E_EXISTS)

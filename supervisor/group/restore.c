@@ -199,6 +199,7 @@ static void end_groups(const struct restore *restore)
         if (group->rows != GROUP_BEING_READ)
             continue;
         group->rows = GROUP_READ;
+        group->reads_again = false;
         if (group_is_undescribed(group))
             group_report_undescribed(group);
     }
@@ -277,6 +278,15 @@ static void leave_without_cell(const struct restore *restore, const struct group
     leave_out(restore);
 }
 
+/* Whether another reading concerns the cell: the present one, or once it is over, that of cells
+ * which have left their jobs on disk when the group was removed. */
+static bool is_of_other_reading(const struct group *group, const struct cell *cell)
+{
+    const bool left = cell && cell->left_at == group->n_returns;
+
+    return cell && (group->reads_again ? !left : left && group->back_from > 0);
+}
+
 /* Takes the rows of live jobs. Returns 0, RESTORE_E_MORE, or RESTORE_E_AGAIN: it has reduced the
  * load to those that are to be read with their payloads. */
 static int take_rows(struct restore *restore)
@@ -295,6 +305,10 @@ static int take_rows(struct restore *restore)
         if (!before || !has_same_cell(row, &before->row)) {
             group = restore_group_of_row(restore, row);
             cell = find_cell(group, row->key, row->key_size);
+            if (is_of_other_reading(group, cell)) {
+                group = NULL;
+                cell = NULL;
+            }
         }
         if (group && !group->closed && !cell && !lacks_cell(group, cell, row))
             leave_without_cell(restore, group);
@@ -327,13 +341,23 @@ static void note_new_groups(const struct restore *restore)
             group->new_from = store_next_number(restore->context->durable->store);
 }
 
+static void mark(struct group *group)
+{
+    group->reads_again = group->rows == GROUP_READ;
+    if (group->reads_again)
+        group->new_from = group->back_from;
+    group->back_from = 0;
+    group->rows = GROUP_BEING_READ;
+}
+
 static bool mark_groups(const struct restore *restore)
 {
     bool any = false;
 
     registry_each_group (group, restore->context->registry) {
-        if (group->rows == GROUP_UNREAD && group->removal != GROUP_OVER)
-            group->rows = GROUP_BEING_READ;
+        if (group->removal != GROUP_OVER &&
+            (group->rows == GROUP_UNREAD || (group->rows == GROUP_READ && group->back_from > 0)))
+            mark(group);
         any = any || group->rows == GROUP_BEING_READ;
     }
     return any;

@@ -132,6 +132,16 @@ void submitter_adopt_on_disk(struct submitters *submitters, uid_t uid, uint64_t 
     }
 }
 
+void submitters_forget_on_disk(struct submitters *submitters)
+{
+    list_for_each_entry (own, &submitters->all, struct submitter, link) {
+        const struct submitter_jobs waiting = own->waiting;
+
+        for (struct submitter *each = own; each; each = each->parent)
+            subtract_jobs(&each->waiting, &waiting);
+    }
+}
+
 void submitter_resume(const struct submitters *submitters, struct job *job)
 {
     job->submitter = submitter_find(submitters, job->submitter_uid);

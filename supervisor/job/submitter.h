@@ -65,6 +65,8 @@ void submitter_charge(struct submitter *submitter, struct job *job);
 void submitter_adopt(struct submitters *submitters, struct job *job);
 /* Counts a job of an earlier supervisor that waits on disk, with its payload of `bytes`. */
 void submitter_adopt_on_disk(struct submitters *submitters, uid_t uid, uint64_t bytes);
+/* Does not count jobs that wait any more: all of them are on disk. */
+void submitters_forget_on_disk(struct submitters *submitters);
 /* A job that is already counted comes into memory. */
 void submitter_resume(const struct submitters *submitters, struct job *job);
 /* It leaves memory, and waits on disk. */

@@ -16,6 +16,7 @@ import time
 import unittest
 from pathlib import Path
 
+from test_cells import keyed, plain
 from troupe import (ACTOR, LIMIT, QUICK, SANITIZED, TOP, TROUPECTL, TROUPE_EXEC, Bell, TestCase, Varlink, VarlinkError, ended, helper, ini,
                     text)
 
@@ -181,6 +182,28 @@ class Accepted(Case):
             self.assertEqual(s.do("actor", "echo a")["result"], text("a"))
         s.wait_told("STATUS=2 of 2 workers up in 2 groups")
         self.assertEqual(s.do("kept", "echo a")["result"], text("a"))
+
+    def test_jobs_that_a_stopped_group_leaves_on_disk_come_back_with_its_file(self):
+        for key, target in ({}, "mail"), ({"key": "a"}, "mail/a"):
+            with self.subTest(target=target):
+                content = (keyed if key else plain)(Jobs={"Durable": "yes"}, Worker={"TimeoutStopSec": "1h"})
+                s = self.started({"mail": content, "other": actor()}, state=True)
+                [busy], go = s.busy("mail", n=1, **key)
+                ids = [s.create("mail", f"echo {n}", id=f"job-{n}", **key) for n in range(3)]
+                for _ in range(2):
+                    s.call("Stop", target=target)
+                    os.unlink(os.path.join(s.config, "mail.group"))
+                    s.call("Reload")
+                    s.until(lambda: s.group("mail")["queued"] == 0)
+                    s.write("mail.group", content)
+                    s.call("Reload")
+                    s.until(lambda: s.group("mail")["queued"] == 3)
+                go.ring()
+                for n, id in enumerate(ids):
+                    self.assertEqual(s.wait_job(id)["result"]["data"], str(n))
+                self.assertEqual(s.wait_job(busy)["state"], "succeeded")
+                self.assertEqual(s.group("mail")["queued"], 0)
+                s.stop()
 
     def test_a_group_whose_mended_file_is_of_another_kind_is_removed_once_its_jobs_are_written(self):
         s = self.durable().start()

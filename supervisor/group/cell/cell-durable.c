@@ -175,10 +175,16 @@ void cell_on_written(struct job *job, unsigned changes, int result)
     }
 }
 
+void cell_note_left(struct cell *cell)
+{
+    cell->left_at = cell->group->n_returns + 1;
+}
+
 void cell_leave_on_disk(struct cell *cell, struct job *job)
 {
     if (!job->record || !group_cell_closed(cell))
         return;
+    cell_note_left(cell);
     cell_take_out(cell, job);
     durable_of(job)->leaves = true;
     if (!durable_job_is_busy(job))

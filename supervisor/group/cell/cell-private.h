@@ -143,6 +143,8 @@ int cell_admit_durable(struct cell *cell, const struct cell_request *request);
 /* Begins to write an end that has been decided. Returns false if it can be reported immediately. */
 bool cell_write_end(struct cell *cell, struct job *job, enum job_state end);
 
+/* Jobs of the cell stay on disk without it: they are read if its group comes back. */
+void cell_note_left(struct cell *cell);
 /* If the cell is closed, takes a durable job that waits out of memory; its row stays. */
 void cell_leave_on_disk(struct cell *cell, struct job *job);
 

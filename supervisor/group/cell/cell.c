@@ -407,9 +407,12 @@ static void close_job(struct cell *cell, struct job *job, struct cell_ends *ends
 /* No job that waits is in memory. */
 static void leave_rows(struct cell *cell, struct cell_ends *ends)
 {
+    if (cell->counts.n[JOBS_ON_DISK] > 0)
+        cell_note_left(cell);
     ends->n_left += cell->counts.n[JOBS_ON_DISK];
     cell_later_leave(cell);
     cell_backlog_leave(cell);
+    submitters_forget_on_disk(&cell->submitters);
     cell_note_gone(cell);
 }
 
@@ -457,6 +460,7 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     cell->pause = group->pause;
     cell->next_command = group->commands.end;
     cell->heard = group->commands.heard;
+    cell->left_at = group->reads_again ? group->n_returns : 0;
     cell->idle_since = cell_now(cell);
     cell->counts.parent = &group->counts;
     cell->history.parent = *key ? &group->history : NULL;

@@ -94,6 +94,7 @@ struct cell {
     enum cell_pause pause;
     uint64_t next_command; /* to its group: cell-command.h */
     struct cell_heard heard;
+    unsigned left_at;          /* group.n_returns with which jobs that it has left are read again */
     const char *closed;        /* why this cell alone is closed; NULL = it is not */
     struct kept_state *kept;   /* for the next supervisor; NULL = nothing is kept */
     bool resumes;              /* `kept` is the last supervisor's */
