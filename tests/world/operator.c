@@ -205,8 +205,9 @@ static void restore(size_t group)
 {
     char target[32];
 
-    if (rename(GROUPS[group], FILES[group]) == 0)
-        insist("Supervisor.Reload", "{}");
+    (void)rename(GROUPS[group], FILES[group]);
+    if (model_groups[group].is_away)
+        insist("Supervisor.Reload", "{}"); /* the last one may have failed */
     model_groups[group].is_away = false;
     (void)snprintf(target, sizeof(target), TARGET, GROUPS[group]);
     insist("Supervisor.Start", target);
