@@ -15,7 +15,7 @@ struct blob_quota {
     uint64_t n, max;
     /* A descriptor with this number or a higher one shows that few are left. */
     int fd_max;
-    /* Drops the oldest in the share's `kept`, which is not empty. */
+    /* Drops one in the share's `kept`, which is not empty. */
     void (*spare)(struct blob_share *share);
     struct index shares; /* struct blob_share.by_owner */
 };
@@ -53,7 +53,7 @@ enum {
 };
 
 /* Takes over `fd`, a checked blob of `size` bytes, with one reference. A share may hold as many
- * blobs as are left in the quota. With `spare`, the oldest of its `kept` blobs make room. Returns
+ * blobs as are left in the quota. With `spare`, some of its `kept` blobs make room. Returns
  * 0, HELD_BLOB_E_QUOTA or -ENOMEM. */
 int held_blob_new(struct held_blob **ret, struct blob_share *share, int fd, uint64_t size,
                   bool spare);

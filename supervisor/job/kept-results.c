@@ -15,6 +15,7 @@
 /* The sums of which each submitter has a share. */
 enum {
     SHARED_NUMBER,
+    SHARED_LARGE, /* results that hold a descriptor */
     SHARED_BYTES,
 };
 
@@ -31,10 +32,19 @@ static void uncount_bytes(struct kept_result *kept)
     share_sub(kept->share, SHARED_BYTES, size);
 }
 
+/* Removes the result from its submitter's large ones. */
+static void leave_large(struct kept_result *kept)
+{
+    if (list_linked(&kept->large_link))
+        share_sub(kept->share, SHARED_LARGE, 1);
+    list_unlink(&kept->large_link);
+}
+
 /* Removes the result from its lists and from the counts. */
 static void leave(struct kept_result *kept)
 {
     uncount_bytes(kept);
+    leave_large(kept);
     list_unlink(&kept->link);
     if (!kept->share)
         return;
@@ -51,7 +61,7 @@ static void enter(struct kept_results *results, struct kept_result *kept)
     list_push_back(&results->jobs, &kept->link);
     results->n_jobs++;
     results->bytes += size;
-    list_push_back(&kept->share->entries[0], &kept->share_link);
+    list_push_back(&kept->share->entries[SHARED_NUMBER], &kept->share_link);
     share_add(kept->share, SHARED_NUMBER, 1);
     share_add(kept->share, SHARED_BYTES, size);
 }
@@ -82,7 +92,7 @@ static struct kept_result *oldest_of_most(struct kept_results *results, unsigned
 {
     const struct share *share = share_victim(&results->shares, kind);
 
-    return list_first_entry(&share->entries[0], struct kept_result, share_link);
+    return list_first_entry(&share->entries[SHARED_NUMBER], struct kept_result, share_link);
 }
 
 /* Returns a result that is to go; NULL = none. */
@@ -162,25 +172,37 @@ void kept_results_set_bounds(struct kept_results *results, usec_t ttl, uint64_t 
     kept_results_expire(results, loop_now(results->loop));
 }
 
-/* Each kept result above InlineMax= holds a descriptor. A group's oldest one makes room for a large
- * payload of the same group. */
-static void spare_oldest(struct blob_share *share)
+/* Returns the oldest large result of a user with at least an equal share of a group's; of those
+ * that are set aside if there are no others. */
+static struct kept_result *find_spare(const struct blob_share *share)
 {
     struct kept_result *oldest = list_first_entry(&share->kept, struct kept_result, blob_link);
+    const struct share *most = share_victim(&oldest->results->shares, SHARED_LARGE);
 
-    if (!job_has_children(oldest->job)) {
-        kept_results_drop(oldest->job);
+    return most ? list_first_entry(&most->entries[SHARED_LARGE], struct kept_result, large_link)
+                : oldest;
+}
+
+/* Each kept result above InlineMax= holds a descriptor. One of a group's makes room for a large
+ * payload of the same group. */
+static void spare_one(struct blob_share *share)
+{
+    struct kept_result *kept = find_spare(share);
+
+    if (!job_has_children(kept->job)) {
+        kept_results_drop(kept->job);
         return;
     }
-    uncount_bytes(oldest);
-    list_unlink(&oldest->blob_link);
-    kept_results_refuse(oldest->job);
+    uncount_bytes(kept);
+    leave_large(kept);
+    list_unlink(&kept->blob_link);
+    kept_results_refuse(kept->job);
 }
 
 void kept_results_init(struct kept_results *results, struct loop *loop, struct job_table *table)
 {
     *results = (struct kept_results){.loop = loop, .table = table};
-    table->blobs.spare = spare_oldest;
+    table->blobs.spare = spare_one;
     list_init(&results->jobs);
     list_init(&results->aside);
     shares_init(&results->shares);
@@ -239,11 +261,15 @@ void kept_results_restore(struct kept_results *results, struct job *job, usec_t 
         kept_results_refuse(job);
     *kept = (struct kept_result){.results = results, .job = job, .since = since, .share = share};
     list_init(&kept->blob_link);
+    list_init(&kept->large_link);
     enter(results, kept);
     job->kept = kept;
     blob = payload_held_blob(&job->result);
-    if (blob)
+    if (blob) {
         list_push_back(&blob->share->kept, &kept->blob_link);
+        list_push_back(&share->entries[SHARED_LARGE], &kept->large_link);
+        share_add(share, SHARED_LARGE, 1);
+    }
     kept_results_expire(results, loop_now(results->loop));
 }
 

@@ -19,8 +19,9 @@ struct loop;
 struct kept_result {
     struct list link;       /* among the group's */
     struct share *share;    /* of its submitter; NULL = in `aside` of the results */
-    struct list share_link; /* in the share's entries[0], whatever the kind */
-    struct list blob_link;  /* in its share's list of blobs that can be spared */
+    struct list share_link; /* in the first of the share's entries[], whatever the kind */
+    struct list blob_link;  /* in its blob's share: it can be spared */
+    struct list large_link; /* then: in another of the share's entries[] */
     struct kept_results *results;
     struct job *job;
     usec_t since; /* monotonic */

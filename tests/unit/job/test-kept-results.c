@@ -221,4 +221,23 @@ TEST(a_large_payload_costs_the_oldest_large_results_of_its_sender_alone)
     (void)blob_share_unref(others_share);
 }
 
+TEST(a_large_payload_costs_the_user_with_the_most_large_results)
+{
+    struct blob_share *share = blob_share_new(&table.blobs);
+    struct held_blob *blob;
+
+    table.blobs.max = 9;
+    kept_results_add(&results, of_user(ended("other", share), 1));
+    kept_results_add(&results, of_user(ended("a", share), 2));
+    kept_results_add(&results, of_user(ended("b", share), 2));
+    kept_results_add(&results, of_user(ended("c", share), 2));
+    ck_assert_int_eq(held_blob_new(&blob, share, -1, 1, true), 0);
+    (void)held_blob_unref(blob);
+    table.blobs.max = 5;
+    ck_assert_int_eq(held_blob_new(&blob, share, -1, 1, true), 0);
+    ck_assert(is_known("other") && !is_known("a") && !is_known("b") && is_known("c"));
+    (void)held_blob_unref(blob);
+    (void)blob_share_unref(share);
+}
+
 const struct suite suite = {.setup = setup, .teardown = teardown};
