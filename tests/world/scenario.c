@@ -243,7 +243,7 @@ static void start_load(const char *socket_path)
 
     for (unsigned left = 1 + draw(3); left > 0; left--) {
         const char *group = sim_one_in(2) ? "plain" : "durable";
-        const unsigned n = draw_size(7);
+        const unsigned n = 1 + draw(1u << draw(8));
 
         program_start_client(socket_path, group, n);
         n_jobs += n;

@@ -112,7 +112,7 @@ int sim_nothing(void);
  */
 #define SIM_FAULTS(X)                                                                              \
     X(LARGE, "large", 0, 4)                                                                        \
-    X(UNIQUE, "unique", 0, 4)                                                                      \
+    X(UNIQUE, "unique", 0, 3)                                                                      \
     X(AFTER, "after", 0, 4)                                                                        \
     X(DELAY, "delay", 0, 4)                                                                        \
     X(DEADLINE, "deadline", 0, 3)                                                                  \
