@@ -215,6 +215,15 @@ static void report_mapping(Dwfl *dwfl, const struct target *target, const char *
         (void)close(fd);
 }
 
+/* The library closes what it is given. */
+static void report_vdso(Dwfl *dwfl, const struct sample *sample, int vdso)
+{
+    const int fd = vdso >= 0 && sample->vdso_size > 0 ? fcntl(vdso, F_DUPFD, 0) : -1;
+
+    if (fd >= 0 && !dwfl_report_elf(dwfl, "[vdso]", "[vdso]", fd, sample->vdso_at, false))
+        (void)close(fd);
+}
+
 static void report_modules(Dwfl *dwfl, const struct target *target, int vdso)
 {
     const struct sample *sample = target->sample;
@@ -226,8 +235,7 @@ static void report_modules(Dwfl *dwfl, const struct target *target, int vdso)
         report_mapping(dwfl, target, line);
         line = *end == '\0' ? end : end + 1;
     }
-    if (vdso >= 0 && sample->vdso_size > 0)
-        (void)dwfl_report_elf(dwfl, "[vdso]", "[vdso]", vdso, sample->vdso_at, false);
+    report_vdso(dwfl, sample, vdso);
     (void)dwfl_report_end(dwfl, NULL, NULL);
 }
 

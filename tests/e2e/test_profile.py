@@ -8,8 +8,9 @@ import signal
 import struct
 import unittest
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
-from troupe import ACTOR, BUILD, SANITIZED, Bell, TestCase, Varlink, helper, ini, user
+from troupe import ACTOR, BUILD, SANITIZED, Bell, TestCase, Varlink, helper, ini, service, user
 
 TRACE = os.path.join(BUILD, "troupe-trace")
 CRASHER = helper("workers/crasher")
@@ -85,6 +86,26 @@ class Profiles(TestCase):
             self.s.until(self.tracer)
             os.kill(self.s.worker("crasher/0")["pid"], 9)
             self.assertLess(watcher.reply()[0].get("took_usec", 0), LONG)
+
+    def test_X3_code_of_the_kernel_is_named_after_modules_have_come_and_gone(self):
+        self.s = self.supervisor()
+        script = Path(self.s.path("script.py"))
+        script.write_text("\n".join([
+            "import _ctypes, time",
+            *(f"def phase_{n}(end):\n    while time.monotonic() < end: pass" for n in range(4)),
+            "while True:",
+            "    for load, phase in (True, phase_0), (False, phase_1), (True, phase_2), (False, phase_3):",
+            "        library = _ctypes.dlopen('libresolv.so.2', 2) if load else _ctypes.dlclose(library)",
+            "        phase(time.monotonic() + 1.5)",
+        ]), encoding="ascii")
+        self.s.write("web.group", service(f"/usr/bin/python3 {script}"))
+        self.s.start()
+
+        def phases():
+            stacks = self.profile(target="web/0", for_usec=8_000_000)["stacks"]
+            return {name for stack in stacks if "__vdso_" in str(stack["functions"]) for name in stack["functions"] if "phase_" in name}
+
+        self.s.until(lambda: len(phases()) > 2)
 
     def test_X3_profiles_are_bounded_and_end_with_their_client(self):
         self.hanging("loop")
