@@ -5,7 +5,6 @@
  * then applies all differences in one turn of the loop. */
 
 #include "supervisor/config/config.h"
-#include "supervisor/config/names/names.h"
 #include "supervisor/control/service-change.h"
 #include "supervisor/parts.h"
 

@@ -18,7 +18,6 @@
 #include "supervisor/reload.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/upgrade/kinds.h"
-#include <limits.h>
 
 #define supervisor_of(pointer, member) list_entry(pointer, struct supervisor, member)
 

@@ -5,7 +5,6 @@
  * (SUBMIT), attachment-waiter.c (WAIT and DONE), attachment-hold.c (across a crash) and
  * attachment-save.c (across an upgrade). */
 
-#include "shared/protocol/protocol.h"
 #include "supervisor/client/attachment.h"
 #include "supervisor/group/cell/cell-submit.h"
 #include "supervisor/group/group-context.h"

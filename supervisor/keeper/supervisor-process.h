@@ -5,7 +5,6 @@
 
 #include "shared/base/clock.h"
 #include "supervisor/keeper/keeper.h"
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/resource.h>

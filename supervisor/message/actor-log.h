@@ -2,7 +2,6 @@
 #pragma once
 
 #include "shared/base/log.h"
-#include "shared/protocol/protocol-actors.h"
 #include "supervisor/message/actor.h"
 
 /*

@@ -3,7 +3,6 @@
 
 /* Internal interface between pool-*.c. */
 
-#include "supervisor/config/config.h"
 #include "supervisor/pool/pool.h"
 #include "supervisor/pool/slot/slot-private.h"
 

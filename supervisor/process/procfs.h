@@ -5,7 +5,6 @@
  * that of an unreaped child is certain. */
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
 /* Longest supported cgroup path, with its NUL. */

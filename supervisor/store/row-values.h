@@ -10,10 +10,8 @@
  * FIELDS(ROW_COLUMN), FIELDS(ROW_PARAMETER).
  */
 
-#include "shared/protocol/job-options.h"
 #include "supervisor/store/database.h"
 #include "supervisor/succession/record.h"
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

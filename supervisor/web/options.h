@@ -3,7 +3,6 @@
 
 /* The command line of troupe-web. */
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #define OPTIONS_LISTEN_MAX 4

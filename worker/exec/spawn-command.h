@@ -3,7 +3,6 @@
 
 /* Starts the process of a command. */
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>

@@ -6,7 +6,6 @@
  * of which the stream stores only the first message.
  */
 
-#include "worker/nats/config.h"
 #include "worker/nats/engine.h"
 #include "worker/nats/flight.h"
 

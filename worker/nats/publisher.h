@@ -15,7 +15,6 @@
 #include "worker/nats/engine.h"
 #include "worker/nats/flight.h"
 #include "worker/nats/publication.h"
-#include <stdbool.h>
 
 struct publisher {
     struct engine *engine;

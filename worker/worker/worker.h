@@ -3,7 +3,6 @@
 
 /* Internal interface between the files of a worker: its loop, its scope, its jobs, its actor. */
 
-#include "shared/protocol/protocol.h"
 #include "worker/actor/local-actor.h"
 #include "worker/base/carrier.h"
 #include "worker/troupe.h"

@@ -3,14 +3,12 @@
 
 /* Internal interface between the files of io.troupe.Actors. */
 
-#include "shared/protocol/protocol.h"
 #include "supervisor/control/access.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/dead-letter/dead-letter.h"
 #include "supervisor/message/router.h"
 #include "supervisor/varlink/request.h"
 #include <stdbool.h>
-#include <stdint.h>
 
 struct exchange_subscription;
 

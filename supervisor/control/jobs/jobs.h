@@ -4,7 +4,6 @@
 /* Internal interface between the files of io.troupe.Jobs. */
 
 #include "shared/base/clock.h"
-#include "shared/protocol/protocol.h"
 #include "supervisor/job/job.h"
 #include "supervisor/varlink/request.h"
 #include "supervisor/varlink/varlink.h"

@@ -9,7 +9,6 @@
  */
 
 #include "shared/base/buffer.h"
-#include "supervisor/config/config.h"
 #include "supervisor/config/keys/keys.h"
 #include <stdbool.h>
 #include <stddef.h>

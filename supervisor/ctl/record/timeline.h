@@ -13,7 +13,6 @@
 #include "shared/base/clock.h"
 #include <jansson.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 
 #define TIMELINE_ROWS_MAX 65536

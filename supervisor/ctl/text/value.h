@@ -4,7 +4,6 @@
 /* Parses values of the command line. All functions return 0, or -EINVAL without changing `*ret`. */
 
 #include "shared/base/clock.h"
-#include <stdbool.h>
 #include <stdint.h>
 
 /*

@@ -3,7 +3,6 @@
 
 #include "shared/protocol/protocol-requests.h"
 #include "supervisor/message/request/actor-request.h"
-#include <limits.h>
 
 /* ---- actor-request.c ---- */
 
