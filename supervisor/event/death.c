@@ -161,9 +161,9 @@ struct death *death_unref(struct death *death)
     return NULL;
 }
 
-static void death_log_shrink(struct death_log *log, size_t n)
+static void death_log_shrink(struct death_log *log)
 {
-    while (log->n_deaths > n) {
+    while (log->n_deaths > log->max) {
         const struct share *share = share_victim(&log->shares, SHARE_REPORTS);
         death_log_remove(
             log, list_first_entry(&share->entries[SHARE_REPORTS], struct death, share_link));
@@ -173,7 +173,7 @@ static void death_log_shrink(struct death_log *log, size_t n)
 void death_log_resize(struct death_log *log, size_t max)
 {
     log->max = max;
-    death_log_shrink(log, max);
+    death_log_shrink(log);
 }
 
 void death_log_add(struct death_log *log, struct death *death)
@@ -188,7 +188,7 @@ void death_log_add(struct death_log *log, struct death *death)
     list_push_back(&death->share->entries[SHARE_REPORTS], &death->share_link);
     list_push_front(&log->deaths, &death_ref(death)->link);
     log->n_deaths++;
-    death_log_shrink(log, log->max);
+    death_log_shrink(log);
 }
 
 bool death_had_in_hand(const struct death *death, uint64_t message)

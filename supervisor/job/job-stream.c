@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define item_of(node)   list_entry(node, struct job_item, link)
-#define stream_of(node) list_entry(node, struct job_stream, link)
+#define item_of(node) list_entry(node, struct job_item, link)
 
 void job_streams_init(struct job_streams *set)
 {
@@ -82,7 +81,8 @@ static void drop_oldest(struct job_stream *stream)
 static void make_room(struct shares *shares)
 {
     while (shares->used[0] > JOB_STREAMS_MAX)
-        drop_oldest(stream_of(list_first(&share_victim(shares, 0)->entries[0])));
+        drop_oldest(
+            list_first_entry(&share_victim(shares, 0)->entries[0], struct job_stream, link));
 }
 
 static void tell_readers(const struct job_stream *stream)

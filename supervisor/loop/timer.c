@@ -3,8 +3,6 @@
 
 #include "shared/base/list.h"
 
-#define timer_of(node_) list_entry(node_, struct timer, node)
-
 void timer_init(struct timer *timer, void (*fn)(struct timer *timer, usec_t now))
 {
     *timer = (struct timer){.node.key = USEC_INFINITY, .fn = fn};
@@ -35,7 +33,7 @@ void timer_queue_run(struct timer_queue *queue, usec_t now, size_t max)
     /* Bounded: a timer may arm itself again for the past. */
     size_t budget = queue->heap.n_nodes < max ? queue->heap.n_nodes : max;
     for (; budget > 0 && timer_queue_next(queue) <= now; budget--) {
-        struct timer *timer = timer_of(heap_first(&queue->heap));
+        struct timer *timer = list_entry(heap_first(&queue->heap), struct timer, node);
         timer_disarm(queue, timer);
         timer->fn(timer, now);
     }

@@ -90,7 +90,7 @@ static bool forget_oldest(struct job_spans *spans)
 
     if (!share)
         return false;
-    forget(spans, list_entry(list_first(&share->entries[0]), struct traced_job, link));
+    forget(spans, list_first_entry(&share->entries[0], struct traced_job, link));
     exporter_drop(spans->exporter, 1);
     return true;
 }

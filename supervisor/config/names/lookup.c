@@ -6,8 +6,6 @@
 #include <poll.h>
 #include <string.h>
 
-#define lookup_of(pointer, member) list_entry(pointer, struct lookup, member)
-
 static void stop_waiting(struct lookup *lookup)
 {
     loop_unwatch(lookup->loop, &lookup->watch);
@@ -50,7 +48,7 @@ static void on_readable(void *userdata, uint32_t events)
 
 static void on_timeout(struct timer *timer, usec_t now)
 {
-    struct lookup *lookup = lookup_of(timer, timeout);
+    struct lookup *lookup = list_entry(timer, struct lookup, timeout);
 
     if (now >= lookup->end)
         names_give_up(&lookup->names);

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define limit_of(node) list_entry(node, struct named_limit, link)
-
 static const struct config_bounds CLOSED = {.burst = 1, .running = 0};
 
 void limit_table_init(struct limit_table *table, struct loop *loop)
@@ -138,7 +136,7 @@ static struct list *place_of(struct limit_table *table, const char *name)
 {
     struct list *at = table->limits.next;
 
-    while (at != &table->limits && strcmp(limit_of(at)->name, name) < 0)
+    while (at != &table->limits && strcmp(list_entry(at, struct named_limit, link)->name, name) < 0)
         at = at->next;
     return at;
 }

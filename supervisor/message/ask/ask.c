@@ -13,8 +13,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define ask_of(pointer, member) list_entry(pointer, struct ask, member)
-
 /* Without memory to tell the asker of a failure, the ask stays open, and times out after so long.
  */
 #define FAIL_AGAIN USEC_PER_SEC
@@ -43,7 +41,7 @@ static struct ask *ask_find(const struct ask_table *table, uint64_t handle)
 
 static void ask_on_timer(struct timer *timer, usec_t now)
 {
-    ask_fail(ask_of(timer, timer), ETIMEDOUT, "no reply in time");
+    ask_fail(list_entry(timer, struct ask, timer), ETIMEDOUT, "no reply in time");
 }
 
 /* Returns an ask that is among those that have ended; NULL when out of memory. */

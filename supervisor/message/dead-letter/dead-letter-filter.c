@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#define letter_of(node, member) list_entry(node, struct dead_letter, member)
-
 /* Whether `address` is `wanted` or below it. */
 static bool address_matches(const char *address, const char *wanted)
 {
@@ -60,7 +58,8 @@ static struct dead_letter *under(const struct dead_letter_walk *walk, unsigned q
 {
     struct list *node = walk->at[queue].at;
 
-    return node && node != &walk->letters->rings[queue] ? letter_of(node, link) : NULL;
+    return node && node != &walk->letters->rings[queue] ? list_entry(node, struct dead_letter, link)
+                                                        : NULL;
 }
 
 struct dead_letter *dead_letter_walk_next(struct dead_letter_walk *walk)
