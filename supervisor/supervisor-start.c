@@ -152,12 +152,16 @@ static int open_runtime_directory(struct supervisor *supervisor)
 /* Reserved for clients that may change things, half of them for starting workers. */
 #define DESCRIPTORS_RESERVED 64
 
+/* The memory of what clients and workers wait for, and of answers that they have not read. */
+#define WAITS_MEMORY_MAX (UINT64_C(512) << 20)
+
 /* Divides the descriptors among payloads and clients. */
 static void divide_descriptors(struct parts *parts)
 {
     struct rlimit limit;
     rlim_t reserve;
 
+    parts->jobs.blobs.bytes_max = WAITS_MEMORY_MAX;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return;
     if (limit.rlim_cur > INT_MAX)

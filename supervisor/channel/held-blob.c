@@ -12,7 +12,7 @@
 
 void blob_quota_init(struct blob_quota *quota)
 {
-    *quota = (struct blob_quota){.max = UINT64_MAX, .fd_max = INT_MAX};
+    *quota = (struct blob_quota){.max = UINT64_MAX, .bytes_max = UINT64_MAX, .fd_max = INT_MAX};
 }
 
 static struct blob_share *find(const struct blob_quota *quota, uint64_t owner)
@@ -57,6 +57,28 @@ struct blob_share *blob_share_unref(struct blob_share *share)
         index_clear(shares);
     free(share);
     return NULL;
+}
+
+bool blob_share_has_room(const struct blob_share *share, uint64_t bytes)
+{
+    const struct blob_quota *quota = share ? share->quota : NULL;
+
+    return !quota || (quota->bytes + bytes <= quota->bytes_max &&
+                      share->bytes + bytes <= quota->bytes_max - quota->bytes - bytes);
+}
+
+void blob_share_charge(struct blob_share *share, uint64_t bytes)
+{
+    share->references++;
+    share->bytes += bytes;
+    share->quota->bytes += bytes;
+}
+
+void blob_share_discharge(struct blob_share *share, uint64_t bytes)
+{
+    share->bytes -= bytes;
+    share->quota->bytes -= bytes;
+    (void)blob_share_unref(share);
 }
 
 static bool has_room(const struct blob_share *share)

@@ -3,16 +3,19 @@
 
 /* Payloads that are kept as descriptors. Starting workers and connecting clients also need
  * descriptors, so all blobs together have a bound, and each sender (a group or a user) has a share
- * of it. A user that connects again has the share in which its earlier blobs are still counted. */
+ * of it. A user that connects again has the share in which its earlier blobs are still counted.
+ * The same share counts the memory of what it waits for and of answers that it has not read. */
 
 #include "shared/base/index.h"
 #include "shared/base/list.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 struct blob_share;
 
 struct blob_quota {
     uint64_t n, max;
+    uint64_t bytes, bytes_max; /* of waits and answers */
     /* A descriptor with this number or a higher one shows that few are left. */
     int fd_max;
     /* Drops one in the share's `kept`, which is not empty. */
@@ -25,7 +28,7 @@ void blob_quota_init(struct blob_quota *quota); /* no bound */
 /* The share of one sender. */
 struct blob_share {
     struct blob_quota *quota;
-    uint64_t n;
+    uint64_t n, bytes;
     struct list kept; /* blobs that can be dropped, oldest first; linked by their owner */
     unsigned references;
     unsigned n_waiters; /* jobs that attached clients of this owner wait for */
@@ -38,6 +41,13 @@ struct blob_share {
 struct blob_share *blob_share_new(struct blob_quota *quota);
 struct blob_share *blob_share_of(struct blob_quota *quota, uint64_t owner);
 struct blob_share *blob_share_unref(struct blob_share *share); /* NULL allowed; returns NULL */
+
+/* Whether the share leaves as many bytes to others as it then has. `share` NULL = no bound. */
+bool blob_share_has_room(const struct blob_share *share, uint64_t bytes);
+/* Counts bytes, beyond the bound too, with a reference to the share; or does not count them any
+ * more. */
+void blob_share_charge(struct blob_share *share, uint64_t bytes);
+void blob_share_discharge(struct blob_share *share, uint64_t bytes);
 
 /* A descriptor with references: a message for many recipients needs only one. */
 struct held_blob {

@@ -7,6 +7,9 @@
 /* How many are kept for the next jobs. */
 #define UNUSED_MAX 4096u
 
+/* Of a result, in one turn. */
+#define TOLD_BYTES (UINT64_C(4) << 20)
+
 struct job_waiter *job_waiter_new(struct job_table *table, struct job *job)
 {
     struct list *unused = list_first(&table->unused_waiters);
@@ -53,6 +56,15 @@ struct telling {
     struct job *job;
 };
 
+/* Patient waiters that are told in one turn: each may get a copy of the result. */
+static unsigned told_at_once(const struct job *job)
+{
+    const uint64_t size = job->result.fd < 0 ? job->result.size : 0;
+
+    return size * JOB_TOLD_AT_ONCE > TOLD_BYTES ? (unsigned)(TOLD_BYTES / size) + 1
+                                                : JOB_TOLD_AT_ONCE;
+}
+
 /* Returns whether all waiters have been told. */
 static bool tell_end(struct job *job, unsigned max)
 {
@@ -91,15 +103,15 @@ void job_tell_waiters(struct job_table *table, struct job *job)
         }
         return;
     }
-    if (!tell_end(job, table->loop ? JOB_TOLD_AT_ONCE : UINT_MAX) && !tell_later(table, job))
+    if (!tell_end(job, table->loop ? told_at_once(job) : UINT_MAX) && !tell_later(table, job))
         (void)tell_end(job, UINT_MAX);
 }
 
-static void tell_some(struct job_table *table, unsigned max)
+static void tell_some(struct job_table *table, bool all)
 {
     struct telling *telling = list_first_entry(&table->telling, struct telling, link);
 
-    if (!tell_end(telling->job, max))
+    if (!tell_end(telling->job, all ? UINT_MAX : told_at_once(telling->job)))
         return;
     list_unlink(&telling->link);
     job_unref(table, telling->job);
@@ -110,7 +122,7 @@ static void on_turn(struct loop_deferred *deferred)
 {
     struct job_table *table = list_entry(deferred, struct job_table, tell);
 
-    tell_some(table, JOB_TOLD_AT_ONCE);
+    tell_some(table, false);
     if (!list_empty(&table->telling))
         loop_defer(table->loop, &table->tell);
 }
@@ -118,7 +130,7 @@ static void on_turn(struct loop_deferred *deferred)
 void job_tell_rest(struct job_table *table)
 {
     while (!list_empty(&table->telling))
-        tell_some(table, UINT_MAX);
+        tell_some(table, true);
     loop_undefer(&table->tell);
 }
 

@@ -256,6 +256,10 @@ void actor_answer(struct actor *actor, struct envelope *envelope)
         envelope_free(envelope); /* the asker is gone */
         return;
     }
+    envelope->charged = actor->inbox.endpoint->blobs;
+    envelope->charge = envelope_bytes(envelope);
+    if (envelope->charged)
+        blob_share_charge(envelope->charged, envelope->charge);
     mailbox_add_answer(&actor->mailbox, envelope);
     actor_wake(actor);
 }

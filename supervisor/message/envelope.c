@@ -3,6 +3,7 @@
 
 #include "shared/base/fault.h"
 #include "shared/protocol/protocol.h"
+#include "supervisor/channel/held-blob.h"
 #include "supervisor/message/message-save.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -62,6 +63,7 @@ static struct envelope *new_like(const struct envelope *envelope, const struct t
     list_init(&copy->link);
     list_init(&copy->share_link);
     copy->share = NULL;
+    copy->charged = NULL;
     copy->topic = own;
     copy->payload = (struct payload)PAYLOAD_NULL;
     return copy;
@@ -89,6 +91,8 @@ struct envelope *envelope_free(struct envelope *envelope)
 {
     if (!envelope)
         return NULL;
+    if (envelope->charged)
+        blob_share_discharge(envelope->charged, envelope->charge);
     payload_deinit(&envelope->payload);
     free(list_entry(envelope, struct envelope_block, envelope));
     return NULL;

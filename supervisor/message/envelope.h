@@ -37,17 +37,19 @@ struct envelope {
     usec_t sent_at;  /* realtime */
     uint32_t flags;  /* enum protocol_message_flags */
     uint32_t attempt;
-    uint32_t hops;          /* exchanges it came through */
-    uint32_t n_lost;        /* copies that an exchange could not make */
-    uint64_t copied;        /* an exchange has copied it up to this sequence; 0 = not begun */
-    uint32_t cursor;        /* just behind it in the inbox, if it is kept for its blob */
-    bool in_hand;           /* in the stash: its handler has begun */
-    uint32_t head_size;     /* of the next */
-    const void *head;       /* answers but REPLIED: the record without its payload; owned */
-    struct topic topic;     /* bytes owned */
-    struct payload payload; /* of DONE: the result */
-    struct share *share;    /* of its sender's group, in the mailbox; NULL = not counted */
-    struct list share_link; /* in that */
+    uint32_t hops;              /* exchanges it came through */
+    uint32_t n_lost;            /* copies that an exchange could not make */
+    uint64_t copied;            /* an exchange has copied it up to this sequence; 0 = not begun */
+    uint32_t cursor;            /* just behind it in the inbox, if it is kept for its blob */
+    bool in_hand;               /* in the stash: its handler has begun */
+    uint32_t head_size;         /* of the next */
+    const void *head;           /* answers but REPLIED: the record without its payload; owned */
+    struct topic topic;         /* bytes owned */
+    struct payload payload;     /* of DONE: the result */
+    struct share *share;        /* of its sender's group, in the mailbox; NULL = not counted */
+    struct list share_link;     /* in that */
+    struct blob_share *charged; /* of an answer: the share that counts it; NULL = none does */
+    uint64_t charge;            /* its bytes there */
 };
 
 /* Makes a message in no list, without payload; the topic is copied. NULL when out of memory. */

@@ -59,9 +59,11 @@ int delivery_write_answer(struct endpoint *endpoint, uint16_t kind, const void *
 }
 
 /* Nobody else answers: without memory, the peer must see its end. */
-static void give_up(struct actor *actor)
+static void give_up(struct actor *actor, int error)
 {
-    endpoint_break(actor->inbox.endpoint, "cannot be answered: out of memory");
+    endpoint_break(actor->inbox.endpoint, error == -EDQUOT
+                                              ? "answers that are not read take too much"
+                                              : "cannot be answered: out of memory");
 }
 
 /* Whether an answer that had no room waits for it: a peer that is gone needs none. */
@@ -77,7 +79,7 @@ void delivery_answer(struct actor *actor, uint16_t kind, const void *body, uint3
     if (list_empty(&actor->mailbox.answers))
         r = delivery_write_answer(actor->inbox.endpoint, kind, body, size);
     if (waits(actor, r) && actor_answer_record(actor, kind, body, (int)size) < 0)
-        give_up(actor);
+        give_up(actor, -ENOMEM);
 }
 
 void delivery_refuse(struct actor *actor, uint64_t cookie, int error, const char *reason)
@@ -92,13 +94,16 @@ void delivery_refuse(struct actor *actor, uint64_t cookie, int error, const char
                     (uint32_t)protocol_put_refused(body, sizeof(body), &refused));
 }
 
-/* Returns 0 or -ENOMEM. */
+/* Returns 0, -ENOMEM, or -EDQUOT: the peer's user has too many answers that wait. */
 static int queue_end(struct actor *actor, struct protocol_done *done, const struct payload *result)
 {
     uint8_t body[PROTOCOL_BODY_MAX];
     struct payload copy = PAYLOAD_NULL;
     struct envelope *envelope;
     int size;
+
+    if (result->fd < 0 && !blob_share_has_room(actor->inbox.endpoint->blobs, result->size))
+        return -EDQUOT;
 
     done->payload = (struct payload_wire){.form = PAYLOAD_INLINE};
     if (payload_copy(&copy, result) < 0)
@@ -122,8 +127,11 @@ void delivery_answer_end(struct actor *actor, struct protocol_done *done,
 
     if (list_empty(&actor->mailbox.answers))
         r = delivery_write_end(actor->inbox.endpoint, done, result, more);
-    if (waits(actor, r) && queue_end(actor, done, result) < 0)
-        give_up(actor);
+    if (!waits(actor, r))
+        return;
+    r = queue_end(actor, done, result);
+    if (r < 0)
+        give_up(actor, r);
 }
 
 bool delivery_hold_requests(struct actor *actor)
