@@ -238,8 +238,9 @@ static inline void free_rare(void *pointer)
 
 static void job_free_id(struct job_table *table, struct job *job)
 {
-    if (job->name && !job->id_is_free)
-        (void)tdelete(job, &table->names, compare_names);
+    if (!job->name || job->id_is_free)
+        return;
+    (void)tdelete(job, &table->names, compare_names);
     job->id_is_free = true;
 }
 
