@@ -819,6 +819,7 @@ class Refusals(Import):
         self.refused("f.service", "[Service]\nUser=nobody\n", "no ExecStart= in [Service]")
         self.refused("f.conf", "[program:x]\nuser=nobody\ncommand=/bin/a %\n", "3: an expression with % is unknown")
         self.refused("g@.service", "[Service]\nExecStart=/bin/a\n", "a template: name an instance, such as g@NAME.service")
+        self.refused("g.socket", "[Socket]\nListenStream=/run/g\n", "not imported; the program opens its sockets itself, and watches its files")
         self.refused("h", "# nothing\n", "no program and no command to import")
         Path(self.path("i")).write_bytes(b"0 0 * * * x\n0 0 * * * \xff\n")
         self.assertIn("troupectl: i: not valid UTF-8", self.run_import("i").stderr)

@@ -42,6 +42,11 @@ static void import_one(struct import *import, const char *path)
     unsigned mistakes = import->n_mistakes;
     const char *text;
 
+    if (config_ends_with(path, ".socket") || config_ends_with(path, ".path")) {
+        import_mistake(import, &(struct import_setting){.path = path},
+                       "not imported; the program opens its sockets itself, and watches its files");
+        return;
+    }
     if (!is_input && !strchr(path, '/') && access(path, F_OK) < 0) {
         import_mistake(import, &(struct import_setting){.path = path},
                        "No such file or directory; units are named NAME.service or NAME.timer");
