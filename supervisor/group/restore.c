@@ -312,6 +312,7 @@ static int take_rows(struct restore *restore)
         }
         if (group && !group->closed && !cell && !lacks_cell(group, cell, row))
             leave_without_cell(restore, group);
+        restore->leaves = restore->leaves || (group && group->closed);
         if (restore_is_old(restore, group, row->number) &&
             (is_to_be_read(restore, cell, row, &again->mark) || lacks_cell(group, cell, row))) {
             again->number = row->number;
@@ -363,12 +364,20 @@ static bool mark_groups(const struct restore *restore)
     return any;
 }
 
+/* Forgets what the last supervisor knew of jobs that do not exist any more. */
+static void forget_others(const struct restore *restore)
+{
+    if (restore->leaves)
+        return;
+    ended_attempts_settle(&restore->context->durable->attempts);
+    (void)waiting_room_settle(restore->context->durable->inherited, SAVED_JOB_ROW, NULL, NULL);
+}
+
 static void finish(struct restore *restore)
 {
     complete_unwritten(restore, false);
     restore_settle_ties(restore);
-    ended_attempts_settle(&restore->context->durable->attempts);
-    (void)waiting_room_settle(restore->context->durable->inherited, SAVED_JOB_ROW, NULL, NULL);
+    forget_others(restore);
     restore->load = job_load_free(restore->load);
     restore->stage = RESTORE_NOTHING;
     end_groups(restore);
@@ -591,6 +600,7 @@ void restore_begin(struct restore *restore)
     if (restore->stage != RESTORE_NOTHING || (!mark_groups(restore) && restore->scanned))
         return;
     restore->scanned = true;
+    restore->leaves = false;
     restore->end = store_next_number(durable->store);
     durable->restores = true;
     begin_stage(restore, first_stage(restore));

@@ -43,6 +43,7 @@ struct restore {
     struct timer retry;                    /* continues after memory was short */
     bool ties_read;                        /* those of earlier runs */
     bool scanned;                          /* each row has been seen, so the group of each exists */
+    bool leaves;                           /* rows of closed groups, which are to be read later */
     void (*done)(struct restore *restore); /* read, or failed; NULL = none */
 };
 
