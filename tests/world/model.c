@@ -265,7 +265,7 @@ void model_refused(uint32_t index, int error)
     expect(index, job->runs == 0 || job->n_unsure > 0, "refused (%d), but it has run", error);
     expect(index, (error != -ENOTUNIQ && error != -EEXIST) || had_conflict(index),
            "refused, but no job has its unique key");
-    expect(index, error != -EBADMSG || model_groups[job->durable].is_away,
+    expect(index, error != -EBADMSG || model_allowed & MODEL_REMOVES,
            "refused: the group's file has a mistake");
 }
 

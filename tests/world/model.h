@@ -36,7 +36,6 @@ struct model_group {
     bool until_start; /* UniqueUntil= */
     bool shares;      /* the named limit */
     bool shrinks;     /* a worker that is killed may have been about to stop */
-    bool is_away;     /* its file may be; its jobs on disk are then unknown */
 };
 extern struct model_group model_groups[2];
 /* How many units of jobs of these run at the same time. */
@@ -99,7 +98,7 @@ enum {
     /* A keeper starts with another wall clock: spans may be shorter, or begin anew. */
     MODEL_CLOCK = 8,
     MODEL_NO_SLOTS = 16, /* the clock is beyond the last slot when the schedule is first read */
-    MODEL_REMOVES = 32,  /* jobs are cancelled with their group */
+    MODEL_REMOVES = 32,  /* jobs are cancelled with their group, or unknown as long as it is away */
 };
 extern unsigned model_allowed;
 /* All but clients ended at once: which attempts had begun may not be known, and their numbers are

@@ -160,8 +160,7 @@ static void cancel(void)
 
 static void remove_or_add(size_t group)
 {
-    model_groups[group].is_away = true; /* or may be */
-    if (sim_one_in(2))                  /* what is stopped does not drain */
+    if (sim_one_in(2)) /* what is stopped does not drain */
         (void)call("Supervisor.Stop", TARGET, GROUPS[group]);
     if (rename(FILES[group], GROUPS[group]) < 0)
         (void)rename(GROUPS[group], FILES[group]);
@@ -206,9 +205,7 @@ static void restore(size_t group)
     char target[32];
 
     (void)rename(GROUPS[group], FILES[group]);
-    if (model_groups[group].is_away)
-        insist("Supervisor.Reload", "{}"); /* the last one may have failed */
-    model_groups[group].is_away = false;
+    insist("Supervisor.Reload", "{}"); /* the last one may have failed */
     (void)snprintf(target, sizeof(target), TARGET, GROUPS[group]);
     insist("Supervisor.Start", target);
     insist("Supervisor.Resume", target);

@@ -313,8 +313,7 @@ static void take_end(struct client *client, const struct troupe_result *result)
     char id[32];
 
     if (job->durable && (result->error == -ECONNRESET ||
-                         (job->n_unsure > 0 && result->error < 0 &&
-                          (result->error != -ESRCH || model_groups[true].is_away)))) {
+                         (job->n_unsure > 0 && result->error < 0 && result->error != -ESRCH))) {
         if (job->n_unsure > 0)
             sim_rest(100 * USEC_PER_MSEC); /* the store does not work yet */
         if (++job->n_unsure < ASKED_MAX)
@@ -327,7 +326,7 @@ static void take_end(struct client *client, const struct troupe_result *result)
               result->attempts);
     if (result->error == -ENOENT) /* another group has its name by now */
         (void)troupe_client_group(client->client, client->group, &client->reference);
-    if (result->error == -ECONNRESET)
+    if (result->error == -ECONNRESET || (result->error == -ESRCH && model_allowed & MODEL_REMOVES))
         model_unknown(index);
     else if (result->error != 0)
         model_refused(index, result->error);
