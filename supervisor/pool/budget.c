@@ -11,7 +11,10 @@ int budget_init(struct budget *budget, void (*decide_again)(struct budget_part *
     *budget = (struct budget){.decide_again = decide_again,
                               .n_above = calloc(BUDGET_MAX + 1, sizeof(*budget->n_above))};
     list_init(&budget->holders);
-    list_init(&budget->waiters);
+    list_init(&budget->lacking);
+    list_init(&budget->users);
+    list_init(&budget->common.waiters);
+    list_init(&budget->common.link);
     list_init(&budget->limited);
     return budget->n_above ? 0 : -ENOMEM;
 }
@@ -20,6 +23,7 @@ void budget_deinit(struct budget *budget)
 {
     free(budget->n_above);
     budget->n_above = NULL;
+    index_deinit(&budget->by_id);
 }
 
 void budget_part_init(struct budget_part *part)
@@ -33,6 +37,100 @@ void budget_part_init(struct budget_part *part)
 size_t budget_n_pools(const struct budget *budget)
 {
     return budget->n_above[0];
+}
+
+/* ---- waiters ---- */
+
+static struct budget_user *user_of(struct budget *budget, const struct budget_part *part)
+{
+    return part->user ? part->user : &budget->common;
+}
+
+/* Returns NULL if there is none. */
+static struct budget_part *next_waiter(const struct budget *budget)
+{
+    const struct budget_user *user;
+
+    if (!list_empty(&budget->lacking))
+        return list_first_entry(&budget->lacking, struct budget_part, waiter);
+    if (list_empty(&budget->users))
+        return NULL;
+    user = list_first_entry(&budget->users, struct budget_user, link);
+    return list_first_entry(&user->waiters, struct budget_part, waiter);
+}
+
+static void leave_waiters(struct budget *budget, struct budget_part *part)
+{
+    struct budget_user *user = user_of(budget, part);
+
+    list_unlink(&part->waiter);
+    if (list_empty(&user->waiters))
+        list_unlink(&user->link);
+}
+
+/* Pools below the level come first. */
+static void join_waiters(struct budget *budget, struct budget_part *part)
+{
+    struct budget_user *user = user_of(budget, part);
+
+    if (part->n_workers < budget->level) {
+        list_push_front(&budget->lacking, &part->waiter);
+        return;
+    }
+    list_push_back(&user->waiters, &part->waiter);
+    if (!list_linked(&user->link))
+        list_push_back(&budget->users, &user->link);
+}
+
+/* It is the turn of other users. */
+static void end_users_turn(struct budget *budget, struct budget_user *user)
+{
+    if (!list_linked(&user->link))
+        return;
+    list_unlink(&user->link);
+    list_push_back(&budget->users, &user->link);
+}
+
+/* ---- users ---- */
+
+/* Returns NULL for no particular one, and without memory. */
+static struct budget_user *find_user(struct budget *budget, uint64_t id)
+{
+    struct index_entry *entry = id != 0 ? index_find(&budget->by_id, id) : NULL;
+    struct budget_user *user;
+
+    if (entry || id == 0)
+        return entry ? list_entry(entry, struct budget_user, by_id) : NULL;
+    user = calloc(1, sizeof(*user));
+    if (!user)
+        return NULL;
+    list_init(&user->waiters);
+    list_init(&user->link);
+    index_add(&budget->by_id, &user->by_id, id);
+    return user;
+}
+
+static void change_user(struct budget *budget, struct budget_part *part, struct budget_user *user)
+{
+    struct budget_user *before = part->user;
+    const bool waits = list_linked(&part->waiter);
+
+    if (user)
+        user->n_parts++;
+    leave_waiters(budget, part);
+    part->user = user;
+    if (waits)
+        join_waiters(budget, part);
+    if (before && --before->n_parts == 0) {
+        index_remove(&budget->by_id, &before->by_id);
+        free(before);
+    }
+}
+
+void budget_set_user(struct budget *budget, struct budget_part *part, uint64_t id)
+{
+    if ((part->user ? part->user->by_id.key : 0) != id)
+        change_user(budget, part, find_user(budget, id));
 }
 
 /* ---- the level ---- */
@@ -58,8 +156,8 @@ static void call_in(struct budget *budget)
         if (has_too_many(budget, part))
             budget->decide_again(part);
         if (list_linked(&part->waiter) && part->n_workers >= budget->level) {
-            list_unlink(&part->waiter);
-            list_push_back(&budget->waiters, &part->waiter);
+            leave_waiters(budget, part);
+            join_waiters(budget, part);
         }
     }
 }
@@ -72,8 +170,10 @@ static size_t n_left(const struct budget *budget)
 /* The next one decides, and then calls the one behind it. */
 static void call_waiter(const struct budget *budget)
 {
-    if (n_left(budget) > 0 && !list_empty(&budget->waiters))
-        budget->decide_again(list_first_entry(&budget->waiters, struct budget_part, waiter));
+    struct budget_part *next = next_waiter(budget);
+
+    if (n_left(budget) > 0 && next)
+        budget->decide_again(next);
 }
 
 /* Call it when a pool wants another number of workers, or the total has changed. */
@@ -92,9 +192,9 @@ static void find_level(struct budget *budget)
     if (budget->ceiling > before)
         list_for_each_entry_safe (part, &budget->limited, struct budget_part, limited) {
             list_unlink(&part->limited);
-            list_push_back(&budget->waiters, &part->waiter);
+            join_waiters(budget, part);
         }
-    if (!list_empty(&budget->waiters))
+    if (next_waiter(budget))
         call_in(budget);
     call_waiter(budget);
 }
@@ -123,13 +223,20 @@ void budget_want(struct budget *budget, struct budget_part *part, size_t wanted)
 
 static bool is_next(const struct budget *budget, const struct budget_part *part)
 {
-    return list_empty(&budget->waiters) || list_first(&budget->waiters) == &part->waiter;
+    const struct budget_part *next = next_waiter(budget);
+
+    return !next || next == part;
 }
 
 static bool others_wait(const struct budget *budget, const struct budget_part *part)
 {
-    return !list_empty(&budget->waiters) &&
-           (list_first(&budget->waiters) != &part->waiter || part->waiter.next != &budget->waiters);
+    const struct list *users = &budget->users;
+
+    if (next_waiter(budget) != part)
+        return next_waiter(budget) != NULL;
+    if (part->waiter.next != part->waiter.prev) /* not alone in its list */
+        return true;
+    return list_empty(&budget->lacking) ? users->next != users->prev : !list_empty(users);
 }
 
 /* Whether the pool has had one more than the level for long enough. */
@@ -165,7 +272,8 @@ static void set_workers(struct budget *budget, struct budget_part *part, size_t 
 {
     if (n_workers > part->n_workers) {
         part->grown_at = now;
-        list_unlink(&part->waiter);
+        leave_waiters(budget, part);
+        end_users_turn(budget, user_of(budget, part));
     }
     budget->n_workers += n_workers - part->n_workers;
     part->n_workers = n_workers;
@@ -178,12 +286,9 @@ static void set_workers(struct budget *budget, struct budget_part *part, size_t 
 /* Puts the pool among the waiters: before those that have reached the level, if it is below it. */
 static void wait_for_one(struct budget *budget, struct budget_part *part)
 {
-    const bool first = list_empty(&budget->waiters);
+    const bool first = !next_waiter(budget);
 
-    if (part->n_workers < budget->level)
-        list_push_front(&budget->waiters, &part->waiter);
-    else
-        list_push_back(&budget->waiters, &part->waiter);
+    join_waiters(budget, part);
     if (first)
         call_in(budget);
 }
@@ -196,7 +301,7 @@ static void queue_up(struct budget *budget, struct budget_part *part)
 
     list_unlink(&part->limited);
     if (!wants || is_limited)
-        list_unlink(&part->waiter);
+        leave_waiters(budget, part);
     else if (!list_linked(&part->waiter))
         wait_for_one(budget, part);
     if (wants && is_limited)
@@ -219,4 +324,5 @@ void budget_leave(struct budget *budget, struct budget_part *part)
 {
     budget_want(budget, part, 0);
     (void)budget_note(budget, part, 0, 0, 0);
+    budget_set_user(budget, part, 0);
 }

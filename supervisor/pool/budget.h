@@ -4,7 +4,8 @@
 /*
  * Shares PoolMax= among the pools of a group by max-min fairness: each pool may have the workers
  * that it wants up to a level, which is as high as the sum allows. The workers that are left after
- * that are too few for one more in each pool, so pools take turns to have one more. If no other
+ * that are too few for one more in each pool, so pools take turns to have one more: users in turn,
+ * and of each user its pools in turn, so that no user starves others by many pools. If no other
  * pool waits for workers, a pool keeps those that it has.
  *
  * Its owner calls budget_want() before each decision about a pool, budget_limit() for it, and
@@ -13,11 +14,21 @@
  */
 
 #include "shared/base/clock.h"
+#include "shared/base/index.h"
 #include "shared/base/list.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define BUDGET_MAX 4096u
+
+/* The pools of a user. */
+struct budget_user {
+    struct index_entry by_id;
+    unsigned n_parts;
+    struct list waiters; /* struct budget_part.waiter */
+    struct list link;    /* in struct budget.users, if there are waiters */
+};
 
 /* A pool keeps this. */
 struct budget_part {
@@ -25,8 +36,9 @@ struct budget_part {
     size_t n_workers; /* that it has, with those that are to stop and still run */
     size_t limit;     /* the last one */
     usec_t grown_at;
-    struct list holder;  /* of struct budget.holders, if it has workers */
-    struct list waiter;  /* of struct budget.waiters */
+    struct budget_user *user; /* NULL = of no particular one */
+    struct list holder;       /* of struct budget.holders, if it has workers */
+    struct list waiter;  /* of struct budget.lacking or budget_user.waiters, if no worker is left */
     struct list limited; /* of struct budget.limited */
 };
 
@@ -39,8 +51,11 @@ struct budget {
     size_t n_granted; /* sum of what the pools want up to the level; at most `total` */
     size_t n_workers; /* of all pools */
     struct list holders;
-    struct list waiters; /* pools for which no worker is left */
-    struct list limited; /* pools that want more than they may have */
+    struct list lacking; /* struct budget_part.waiter: pools below the level, which come first */
+    struct list users;   /* struct budget_user.link: those of the other waiters, in turn */
+    struct budget_user common; /* of pools of no particular user */
+    struct index by_id;        /* the others */
+    struct list limited;       /* pools that want more than they may have */
 };
 
 /* Returns 0 or -ENOMEM. Until budget_set_total(), pools have no limit. */
@@ -52,6 +67,8 @@ void budget_part_init(struct budget_part *part);
 /* Call it before the pool is freed. */
 void budget_leave(struct budget *budget, struct budget_part *part);
 
+/* The pool belongs to this user; 0 = to no particular one. Idempotent. */
+void budget_set_user(struct budget *budget, struct budget_part *part, uint64_t id);
 void budget_want(struct budget *budget, struct budget_part *part, size_t wanted);
 /* Returns how many workers the pool may have now. `turn`: how long it may have one more than
  * others. */

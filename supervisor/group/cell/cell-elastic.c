@@ -142,12 +142,14 @@ static void arm_for(struct cell *cell, usec_t at)
 static void find_share(struct cell *cell, const struct elastic_view *view,
                        struct elastic_bounds *bounds)
 {
+    const struct submitter *maker = cell->submitters.maker;
     struct budget *budget = &cell->group->budget;
     const usec_t now = cell_now(cell);
     const uint64_t all = elastic_want(&cell->elastic, bounds, view, now);
     const size_t wanted = all < bounds->high ? (size_t)all : bounds->high;
     size_t limit;
 
+    budget_set_user(budget, &cell->budget, maker ? maker->by_uid.key : 0);
     budget_want(budget, &cell->budget, wanted);
     limit = budget_limit(budget, &cell->budget, bounds->idle, now);
     bounds->shared = limit < wanted || limit < view->size;

@@ -148,6 +148,29 @@ TEST(E2_more_pools_than_workers_have_them_in_turns)
     budget_deinit(&budget);
 }
 
+TEST(a_user_with_many_pools_leaves_turns_to_one_with_a_single_pool)
+{
+    unsigned n_turns[N] = {0};
+
+    begin(4);
+    for (size_t i = 0; i < N; i++) {
+        budget_set_user(&budget, &parts[i], i == N - 1 ? 2 : 1);
+        want(i, 2);
+    }
+    for (unsigned round = 0; round < N; round++) {
+        end_turns();
+        for (size_t i = 0; i < N; i++)
+            n_turns[i] += parts[i].n_workers > 0;
+        ck_assert_uint_eq(budget.n_workers, 4);
+    }
+    ck_assert_uint_ge(n_turns[N - 1], N / 2);
+    for (size_t i = 0; i < N - 1; i++)
+        ck_assert_uint_ge(n_turns[i], 2);
+    for (size_t i = 0; i < N; i++)
+        budget_leave(&budget, &parts[i]);
+    budget_deinit(&budget);
+}
+
 TEST(E2_a_pool_that_is_gone_leaves_its_workers_to_others)
 {
     begin(2);
@@ -161,19 +184,22 @@ TEST(E2_a_pool_that_is_gone_leaves_its_workers_to_others)
     budget_deinit(&budget);
 }
 
-TEST(E2_any_change_ends_with_max_min_fair_shares)
+/* With several users, some pools have their shares only in the next turns. */
+static void change_at_random(unsigned n_changes, unsigned n_users)
 {
     uint64_t random = 88172645463325252u;
 
     begin(50);
-    for (unsigned n = 0; n < 20000; n++) {
+    for (unsigned n = 0; n < n_changes; n++) {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
         if (n % 1000 == 999)
             budget_set_total(&budget, 1 + random % 90);
+        budget_set_user(&budget, &parts[random % N], (random >> 52) % n_users);
         want(random % N, random >> 32 & 1 ? 0 : (random >> 40) % 12);
-        end_turns();
+        for (unsigned turn = 0; turn < n_users; turn++)
+            end_turns();
         ck_assert_uint_le(budget.n_workers, budget.total);
         for (size_t i = 0; i < N; i++) {
             const size_t level = level_of(budget.total);
@@ -182,5 +208,13 @@ TEST(E2_any_change_ends_with_max_min_fair_shares)
             ck_assert_uint_ge(parts[i].n_workers, fair);
         }
     }
+    for (size_t i = 0; i < N; i++)
+        budget_leave(&budget, &parts[i]);
     budget_deinit(&budget);
+}
+
+TEST(E2_any_change_ends_with_max_min_fair_shares)
+{
+    change_at_random(20000, 1);
+    change_at_random(5000, 4);
 }
