@@ -189,30 +189,33 @@ int unitfile_parse(const char *text, size_t size, const struct unitfile_handlers
     return r;
 }
 
-static int read_whole(int fd, char **ret, size_t *ret_size)
+/* `expected`: the file's size, unless it changes. */
+static int read_whole(int fd, size_t expected, char **ret, size_t *ret_size)
 {
-    _cleanup_free_ char *text = malloc(UNITFILE_SIZE_MAX + 1);
-    size_t size = 0;
+    size_t room = expected < UNITFILE_SIZE_MAX ? expected + 1 : UNITFILE_SIZE_MAX + 1, size = 0;
+    _cleanup_free_ char *text = malloc(room);
+    char *more;
+    ssize_t n = 1;
 
-    if (!text)
-        return -ENOMEM;
-    for (;;) {
-        ssize_t n = read(fd, text + size, UNITFILE_SIZE_MAX + 1 - size);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
+    while (text && n != 0) {
+        n = read(fd, text + size, room - size);
+        if (n < 0 && errno != EINTR)
             return -errno;
-        size += (size_t)n;
+        size += n > 0 ? (size_t)n : 0;
         if (size > UNITFILE_SIZE_MAX)
             return UNITFILE_E_TOO_LARGE;
-        if (n == 0)
-            break;
+        if (size == room) {
+            room = UNITFILE_SIZE_MAX + 1;
+            more = realloc(text, room);
+            if (!more)
+                return -ENOMEM;
+            (void)TAKE_PTR(text);
+            text = more;
+        }
     }
-    *ret = realloc(text, size + 1);
-    if (!*ret)
+    if (!text)
         return -ENOMEM;
-    TAKE_PTR(text);
+    *ret = TAKE_PTR(text);
     *ret_size = size;
     return 0;
 }
@@ -227,5 +230,5 @@ int unitfile_read(const char *path, char **ret, size_t *ret_size)
         return -errno;
     if (!S_ISREG(status.st_mode))
         return UNITFILE_E_NOT_REGULAR;
-    return read_whole(fd, ret, ret_size);
+    return read_whole(fd, (size_t)status.st_size, ret, ret_size);
 }

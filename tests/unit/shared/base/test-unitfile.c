@@ -166,6 +166,18 @@ static void write_file(size_t size)
     ck_assert_int_eq(fclose(file), 0);
 }
 
+TEST(a_file_that_is_larger_than_it_seems_is_read_whole)
+{
+    char *text;
+    size_t size;
+
+    ck_assert_int_eq(unitfile_read("/proc/self/status", &text, &size), 0);
+    ck_assert_uint_gt(size, 5);
+    ck_assert_mem_eq(text, "Name:", 5);
+    ck_assert_int_eq(text[size - 1], '\n');
+    free(text);
+}
+
 TEST(files_up_to_the_limit_are_read)
 {
     char *text;
