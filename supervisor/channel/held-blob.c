@@ -67,17 +67,25 @@ bool blob_share_has_room(const struct blob_share *share, uint64_t bytes)
                       share->bytes + bytes <= quota->bytes_max - quota->bytes - bytes);
 }
 
+/* What is beyond the largest share does not count: it would leave no room for others. */
+static void set_bytes(struct blob_share *share, uint64_t bytes)
+{
+    struct blob_quota *quota = share->quota;
+    const uint64_t max = quota->bytes_max / 2;
+
+    quota->bytes += (bytes < max ? bytes : max) - (share->bytes < max ? share->bytes : max);
+    share->bytes = bytes;
+}
+
 void blob_share_charge(struct blob_share *share, uint64_t bytes)
 {
     share->references++;
-    share->bytes += bytes;
-    share->quota->bytes += bytes;
+    set_bytes(share, share->bytes + bytes);
 }
 
 void blob_share_discharge(struct blob_share *share, uint64_t bytes)
 {
-    share->bytes -= bytes;
-    share->quota->bytes -= bytes;
+    set_bytes(share, share->bytes - bytes);
     (void)blob_share_unref(share);
 }
 

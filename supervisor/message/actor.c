@@ -4,6 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/hash.h"
 #include "supervisor/channel/endpoint.h"
+#include "supervisor/channel/held-blob.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/message-save.h"
 #include <assert.h>
@@ -229,7 +230,10 @@ bool actor_answer_fits(const struct actor *actor, uint64_t bytes)
     const uint64_t max = actor_policy(actor).mailbox_memory_max;
     const uint64_t used = actor->mailbox.answer_bytes;
 
-    return used == 0 || (bytes <= max && used <= max - bytes);
+    if (used == 0)
+        return true;
+    return bytes <= max && used <= max - bytes &&
+           (!actor->inbox.endpoint || blob_share_has_room(actor->inbox.endpoint->blobs, bytes));
 }
 
 bool actor_takes_messages(const struct actor *actor)

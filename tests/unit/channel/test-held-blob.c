@@ -54,6 +54,23 @@ TEST(a_sender_leaves_as_much_as_it_takes)
         (void)held_blob_unref(mine[--n_mine]);
 }
 
+TEST(bytes_beyond_the_bound_of_one_sender_leave_room_for_others)
+{
+    quota.bytes_max = 400;
+    blob_share_charge(share, 150);
+    ck_assert(blob_share_has_room(share, 50));
+    blob_share_charge(share, 350); /* more than all */
+    ck_assert(!blob_share_has_room(share, 0));
+    ck_assert(blob_share_has_room(other, 100));
+    ck_assert(!blob_share_has_room(other, 101));
+    blob_share_charge(other, 100);
+    blob_share_discharge(share, 350);
+    blob_share_discharge(share, 150);
+    ck_assert(blob_share_has_room(other, 100));
+    blob_share_discharge(other, 100);
+    ck_assert_uint_eq(quota.bytes, 0);
+}
+
 TEST(a_share_in_the_place_of_another_has_an_owner_of_its_own)
 {
     const uint64_t owner = share->owner;

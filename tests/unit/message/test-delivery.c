@@ -130,6 +130,7 @@ TEST(results_that_a_client_does_not_read_leave_room_for_those_of_others)
     ck_assert_ptr_nonnull(broken);
     ck_assert_uint_ge(quota.bytes, 160000);
     ck_assert(blob_share_has_room(other, sizeof(bytes)));
+    ck_assert(!actor_answer_fits(actor, sizeof(bytes))); /* nor do replies */
     ck_assert(delivery_drop_answers(actor, SIZE_MAX));
     ck_assert_uint_eq(quota.bytes, 0);
     peer.endpoint.blobs = blob_share_unref(peer.endpoint.blobs);
