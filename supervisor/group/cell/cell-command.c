@@ -72,6 +72,7 @@ static void resize(struct cell *cell, struct config_size range)
 static void take_config(struct cell *cell, const struct cell_command *command)
 {
     cell->config = command->config;
+    cell->reconfigured = true;
     pool_take_config(&cell->pool, command->config);
     cell_progress_reset(cell);
     /* After that, so that new slots start by the new file. */

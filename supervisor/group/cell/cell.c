@@ -75,7 +75,8 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
     int r;
 
     queue_remove(&cell->queue, job);
-    cell_take_options(job); /* the configuration may be another one */
+    if (cell->reconfigured)
+        cell_take_options(job);
     job_set_state(job, JOB_RUNNING);
     job->attempt++;
     job_count(&cell->counts, JOBS_RUNNING, 1);

@@ -70,6 +70,7 @@ struct cell {
     const struct group_context *context;
     struct group *group;
     const struct config_group *config; /* the group's */
+    bool reconfigured;                 /* jobs may have been accepted by another one */
     char name[CELL_NAME_MAX];
     const char *key;       /* in the name; "" in a group without keys */
     struct list link;      /* in the group's table, as by_key */
