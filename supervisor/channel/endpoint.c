@@ -82,7 +82,7 @@ static int endpoint_read_one(struct endpoint *endpoint, const char **ret_what)
     endpoint->reading = false;
     if (r == ENDPOINT_E_FULL && endpoint->draining)
         return 0; /* the answer would not be read */
-    if (r == ENDPOINT_E_FULL || r == ENDPOINT_E_BLOB) {
+    if (r == ENDPOINT_E_FULL || r == ENDPOINT_E_BLOB || r == ENDPOINT_E_LATER) {
         endpoint->channel.in.head = head;
         endpoint->suspended = true;
     }

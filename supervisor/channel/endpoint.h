@@ -18,23 +18,24 @@ struct endpoint;
 
 enum {
     _ENDPOINT_E_SUCCESS,
-    ENDPOINT_E_FULL, /* no room now: space() will be called when that may have changed */
-    ENDPOINT_E_BLOB, /* the record's blob is being received */
-    ENDPOINT_E_MORE, /* the record is carried out in parts: it is read again in the next turn */
+    ENDPOINT_E_FULL,  /* no room now: space() will be called when that may have changed */
+    ENDPOINT_E_BLOB,  /* the record's blob is being received */
+    ENDPOINT_E_LATER, /* the record waits for its turn, even while the endpoint is drained */
+    ENDPOINT_E_MORE,  /* the record is carried out in parts: it is read again in the next turn */
 };
 
 struct endpoint_handler {
     /* Handles a record, whose body the peer can still change. Returns 0, ENDPOINT_E_FULL (the
-     * answer has no room: called again after endpoint_resume()), ENDPOINT_E_BLOB from
-     * endpoint_take() (called again when the blob is there), ENDPOINT_E_MORE, or negative for a
-     * violation. Must not deinit the endpoint. */
+     * answer has no room: called again after endpoint_resume()), ENDPOINT_E_LATER (as well),
+     * ENDPOINT_E_BLOB from endpoint_take() (called again when the blob is there), ENDPOINT_E_MORE,
+     * or negative for a violation. Must not deinit the endpoint. */
     int (*record)(struct endpoint *endpoint, const struct ring_record *record);
     /* Handles a report about one of our records, read ahead because reading is suspended. Returns 0
      * or negative, never ENDPOINT_E_FULL. NULL = record() handles it. */
     int (*report)(struct endpoint *endpoint, const struct ring_record *record);
     /* Called with each record that is published while reading is suspended; handles those of
      * is_urgent() kinds. `first` = the first one since then. Returns 0, negative, or
-     * ENDPOINT_E_FULL or ENDPOINT_E_BLOB if this one must wait for its turn. NULL = nothing is
+     * ENDPOINT_E_FULL, _BLOB or _LATER if this one must wait for its turn. NULL = nothing is
      * urgent. */
     int (*look)(struct endpoint *endpoint, const struct ring_record *record, bool first);
     bool (*is_urgent)(uint16_t kind);
@@ -79,7 +80,7 @@ struct endpoint {
     bool gone;     /* broken because the peer has closed its socket, perhaps as it has ended */
     bool draining; /* the peer is gone; its records are read as far as `end` */
     uint32_t end;
-    bool suspended;    /* by ENDPOINT_E_FULL or _BLOB, until endpoint_resume() */
+    bool suspended;    /* by ENDPOINT_E_FULL, _BLOB or _LATER, until endpoint_resume() */
     bool batch_ended;  /* by endpoint_end_batch() */
     bool crashing;     /* the peer has said so */
     bool reading;      /* a handler is running */

@@ -96,10 +96,9 @@ int attachment_find_job(struct attachment *attachment, const struct protocol_by_
 
     if (job)
         return call(attachment, wait, wanted->cookie, job);
-    /* A client that has left does not get more than are in its ring. */
-    if (is_cancel(wait) && attachment->n_searches >= SEARCHES_MAX && !attachment->finish)
-        return ENDPOINT_E_FULL;
-    if (!is_cancel(wait) && attachment->n_searches >= SEARCHES_MAX)
+    if (is_cancel(wait) && attachment->n_searches >= SEARCHES_MAX)
+        return ENDPOINT_E_LATER;
+    if (attachment->n_searches >= SEARCHES_MAX)
         return attachment_refuse(attachment, wanted->cookie, EBUSY, "too many jobs are looked for");
     if (attachment_search(attachment, wanted, wait) < 0)
         return attachment_refuse_errno(attachment, wanted->cookie, -ENOMEM);

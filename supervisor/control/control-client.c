@@ -242,7 +242,7 @@ static unsigned find_bound(const struct control *control, const struct account *
     const unsigned all = places_of_all(control, account->may_change);
     const unsigned own = places_of_user(control, account);
 
-    if (account->n_places >= own)
+    if (account->n_places + account->n_leaving >= own)
         return own;
     return control->n_clients < all || make_room(account) ? 0 : all;
 }

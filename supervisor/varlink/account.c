@@ -107,6 +107,20 @@ void account_enter(struct account *account, struct list *place)
     account->n_places++;
 }
 
+bool account_begin_leave(struct account *account, struct list *place)
+{
+    if (!list_linked(place))
+        return false;
+    account_leave(account, place);
+    account->n_leaving++;
+    return true;
+}
+
+void account_left(struct account *account)
+{
+    account->n_leaving--;
+}
+
 void account_leave(struct account *account, struct list *place)
 {
     if (!list_linked(place))
@@ -125,12 +139,13 @@ void account_set_at_work(struct account *account, struct list *place, bool at_wo
 
 struct list *account_find_place(const struct account *account)
 {
+    const unsigned own = account->n_places + account->n_leaving;
     struct account *most = NULL;
     struct list *place;
 
     list_for_each_entry (other, &account->accounts->users, struct account, link)
-        if ((!other->may_change || account->may_change) &&
-            other->n_places > account->n_places + 1 && (!most || other->n_places > most->n_places))
+        if ((!other->may_change || account->may_change) && other->n_places > own + 1 &&
+            (!most || other->n_places > most->n_places))
             most = other;
     if (!most)
         return NULL;

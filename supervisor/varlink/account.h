@@ -39,6 +39,7 @@ struct account {
     struct blob_share *blobs; /* that payloads of its attached clients count in */
     struct list places[2];    /* of its connections: idle, and [true] at work; the longest first */
     unsigned n_places;
+    unsigned n_leaving; /* connections that have ended, of clients that are not done yet */
 };
 
 void accounts_init(struct accounts *accounts, struct blob_quota *blobs);
@@ -57,6 +58,10 @@ void account_free(struct account *account, enum account_kind kind, char **data, 
 /* Adds a connection's place to those of its user. The caller owns `place`, and removes it before it
  * ends. It is idle at first: a place at work is lost only if none is idle. */
 void account_enter(struct account *account, struct list *place);
+/* The connection has ended, but its client is not done: the place counts for the user, and nobody
+ * can take it. Returns whether account_left() is due. Harmless if the place was not added. */
+bool account_begin_leave(struct account *account, struct list *place);
+void account_left(struct account *account);
 /* Removes a place. Harmless if it was not added. */
 void account_leave(struct account *account, struct list *place);
 /* Call it when the connection begins or ends work. Harmless if its place was not added. */

@@ -375,6 +375,8 @@ void connection_deinit(struct connection *connection)
     loop_undefer(&connection->closing);
     timer_disarm(loop_timers(connection->loop), &connection->timer);
     account_leave(connection->account, &connection->place);
+    if (connection->leaving)
+        account_left(connection->account);
     peer_deinit(&connection->peer);
     free_in(connection);
     connection_free_out(connection);
@@ -421,7 +423,7 @@ void connection_close(struct connection *connection)
     if (connection->dead)
         return;
     connection->dead = true;
-    account_leave(connection->account, &connection->place);
+    connection->leaving = account_begin_leave(connection->account, &connection->place);
     loop_unwatch(connection->loop, &connection->watch);
     loop_defer(connection->loop, &connection->closing);
 }

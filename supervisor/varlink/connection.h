@@ -75,6 +75,7 @@ struct connection {
     bool shut;                 /* the last answer is sent */
     bool costly;               /* each system call with its socket takes long */
     bool dead;                 /* only closed() follows */
+    bool leaving;              /* account_left() is due */
 };
 
 struct connection_options {

@@ -5,6 +5,7 @@ import contextlib
 import errno
 import json
 import os
+import pwd
 import re
 import select
 import shutil
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from test_cells import keyed, plain
 from troupe import (ACTOR, LIMIT, QUICK, SANITIZED, TOP, TROUPECTL, TROUPE_EXEC, Bell, TestCase, Varlink, VarlinkError, ended, helper, ini,
-                    text)
+                    text, user)
 
 HOUR = 3600 * 1000000
 
@@ -638,6 +639,34 @@ class Survives(Case):
         self.restart(s)
         subprocess.run([helper("client"), s.socket_path, "leave", *ids], check=True)
         s.until(lambda: s.group("kept")["cancelled"] == 1500)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_D4_clients_that_leave_while_their_jobs_are_looked_for_have_no_more_places_than_others(self):
+        s = self.durable(conf="ClientsMax=16\n")
+        s.write("kept.group", ini(ACTOR, Group={"SubmitUser": "nobody"}, Jobs={"Durable": "yes"}))
+        s.start()
+        nobody = pwd.getpwnam("nobody").pw_uid
+        with self.blocked(s):
+            s.crash()
+            s.group("kept")
+            ends = [subprocess.run([helper("client"), s.socket_path, "leave", "gone"], user=nobody, group=nobody,
+                                   extra_groups=[], capture_output=True, check=False).returncode for _ in range(16)]
+            with user(nobody - 1):
+                crowd = [s.connect() for _ in range(6)]
+            self.assertEqual({client.call("GetInfo")["state"] for client in crowd}, {"starting"})
+        self.assertEqual(ends, [0] * 7 + [1] * 9)
+
+    @unittest.skipIf(SANITIZED, "measures memory")
+    def test_D4_few_jobs_of_a_client_that_has_left_are_looked_for_at_a_time(self):
+        s = self.durable().start()
+        with self.blocked(s):
+            s.crash()
+            s.group("kept")
+            before = s.status_field("VmRSS")
+            subprocess.run([helper("client"), s.socket_path, "leave", *map(str, range(12000))], check=True)
+            s.until(lambda: s.call("GetInfo")["clients"] == 2)
+            self.assertLess(s.status_field("VmRSS") - before, 2560)
+        s.until(lambda: s.call("GetInfo")["clients"] == 1)
 
     def test_D4_dead_letters_survive_and_go_when_they_are_purged_or_sent_again(self):
         s, _ = self.dead("a", "b", "c")
