@@ -67,7 +67,7 @@ bool blob_share_has_room(const struct blob_share *share, uint64_t bytes)
                       share->bytes + bytes <= quota->bytes_max - quota->bytes - bytes);
 }
 
-/* What is beyond the largest share does not count: it would leave no room for others. */
+/* Bytes beyond half of the bound do not count in the sum: they would leave others no room. */
 static void set_bytes(struct blob_share *share, uint64_t bytes)
 {
     struct blob_quota *quota = share->quota;

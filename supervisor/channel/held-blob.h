@@ -4,7 +4,8 @@
 /* Payloads that are kept as descriptors. Starting workers and connecting clients also need
  * descriptors, so all blobs together have a bound, and each sender (a group or a user) has a share
  * of it. A user that connects again has the share in which its earlier blobs are still counted.
- * The same share counts the memory of what it waits for and of answers that it has not read. */
+ * The share also counts the jobs that it waits for, and the memory of answers that it has not read.
+ */
 
 #include "shared/base/index.h"
 #include "shared/base/list.h"

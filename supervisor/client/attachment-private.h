@@ -16,7 +16,7 @@
 #define ATTACHMENT_INLINE (UINT32_C(32) << 10)
 /* Jobs whose end one client may await. */
 #define ATTACHMENT_WAITERS_MAX 65536u
-/* The same for all clients of a user who may only submit. */
+/* Jobs whose ends all clients of a user who may only submit may await. */
 #define ATTACHMENT_WAITERS_OF_USER_MAX (4 * ATTACHMENT_WAITERS_MAX)
 
 /* The kinds of answers that a client waits for. The values are saved. */

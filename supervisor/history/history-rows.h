@@ -67,7 +67,7 @@ int history_rows_measure(struct database *database, uint64_t *ret_n, usec_t *ret
 /* Removes at most `*left` rows, and lowers `*left` by their number: those that are too old at
  * `now`, and the oldest of groups with too many bytes. */
 int history_rows_prune(struct database *database, usec_t now, size_t *left);
-/* Likewise removes the rows of a group with numbers up to `until`. */
+/* Like history_rows_prune(), for the rows of one group with numbers up to `until`. */
 int history_rows_purge(struct database *database, const char *group, int64_t until, size_t *left);
 
 /* Returns the text of a row that is indexed, for sqlite3_free(); NULL without memory. A key with a

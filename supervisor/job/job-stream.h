@@ -35,8 +35,8 @@ struct job_stream {
     uint64_t dropped;
 };
 
-/* The streams of a group. Of the submitter with the most, those that have been written least
- * recently lose items first. */
+/* The streams of a group. The submitter with the most items loses them first, from those of its
+ * streams that were written least recently. */
 struct job_streams {
     struct shares shares;
 };

@@ -24,8 +24,8 @@ enum tie_condition {
 /* Returns the name that clients see; static. */
 const char *tie_condition_to_string(enum tie_condition condition);
 
-/* A key identifies a job across an upgrade. That of a durable job is the number of its row, which
- * identifies it across runs, too. 0 = none. */
+/* A key identifies a job across an upgrade. A durable job's key is the number of its row, which
+ * also identifies it across runs. 0 = none. */
 static inline int64_t tie_key_of_handle(uint64_t handle)
 {
     return (int64_t)(handle | UINT64_C(1) << 63);

@@ -220,7 +220,7 @@ int cell_find_room(struct cell *cell, const struct cell_request *request);
 int cell_await_store(struct cell *cell, const struct cell_request *request);
 /* Whether a job of the cell may take so many bytes more. */
 bool cell_may_grow(const struct cell *cell, uint64_t size);
-/* Likewise, and leave as many to others as its submitter then has. */
+/* Like cell_may_grow(), but the submitter must also leave as many to others as it then has. */
 bool cell_job_may_grow(const struct cell *cell, const struct job *job, uint64_t size);
 /* Whether a payload of this size fits into an empty queue. */
 bool cell_may_ever_fit(const struct cell *cell, uint64_t size);

@@ -187,7 +187,7 @@ void cell_review(struct cell *cell);
 /* Ends a cell's retirement. Returns 0 or -ENOMEM. */
 int cell_call_back(struct cell *cell);
 
-/* What has become of jobs that waited in closed cells. */
+/* Counts of jobs that waited in closed cells. */
 struct cell_ends {
     uint64_t n_cancelled, n_left; /* on disk */
 };
