@@ -17,11 +17,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define TRACES_MAX 8
-/* Profiles at a time, in all and of one user. */
-#define PROFILES_MAX          4
-#define PROFILES_PER_USER_MAX 2
-#define TRACE_LIMIT           (10 * USEC_PER_SEC)
+#define TRACES_MAX   8
+#define PROFILES_MAX 4
+#define TRACE_LIMIT  (10 * USEC_PER_SEC)
 
 /* The copy of the process counts as memory only; what is read or unpacked of files is also data. */
 #define TRACE_MEMORY  ((rlim_t)1 << 30)
@@ -225,6 +223,7 @@ static bool has_room(const struct tracer *tracer, const char *group)
     return n < TRACES_MAX - tracer->n;
 }
 
+/* A user has no more than remain for all others. */
 static bool has_room_for_profile(const struct tracer *tracer, uid_t uid)
 {
     size_t n = 0, n_of_user = 0;
@@ -233,7 +232,7 @@ static bool has_room_for_profile(const struct tracer *tracer, uid_t uid)
         n += trace->duration > 0;
         n_of_user += trace->duration > 0 && trace->uid == uid;
     }
-    return n < PROFILES_MAX && n_of_user < PROFILES_PER_USER_MAX;
+    return n_of_user < PROFILES_MAX - n;
 }
 
 /* A new process writes its report at the beginning of the file. */
