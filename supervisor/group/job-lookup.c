@@ -40,13 +40,16 @@ static int take_job(const struct group_context *context, struct job_load *load, 
 static void report(struct job_lookup *lookup, struct job_load *load, int result)
 {
     const struct group_context *context = lookup->context;
+    const struct durable_jobs *durable = context->durable;
+    /* A store that has failed may have rows that it does not find. */
+    const bool may_exist = load->entries[0].job || load->has_result || durable->unreadable;
     struct job *job = NULL;
     int r = result == -ENOMEM ? result
             : result < 0      ? CELL_E_STORE_FAILED
                               : take_job(context, load, &job);
 
     if (r == CELL_E_MISSING || r == CELL_E_EXISTS)
-        r = context->durable->incomplete ? CELL_E_STORE_FAILED : 0;
+        r = may_exist && durable->incomplete ? CELL_E_STORE_FAILED : 0;
     lookup->load = NULL;
     lookup->found(lookup, r == 0 ? job : NULL, r);
 }

@@ -3,6 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
+#include "shared/base/log.h"
 #include "supervisor/job/checkpoint.h"
 #include "supervisor/job/job-unique.h"
 #include "supervisor/job/job-waiter.h"
@@ -475,6 +476,15 @@ void durable_job_answer_all(struct job *job)
     durable_job_answer(job);
 }
 
+/* The next start reads the result again. */
+static void leave_on_disk(const struct durable_job *durable)
+{
+    if (!durable->jobs->incomplete)
+        log_error("%s: memory is short: the results of some jobs stay on disk until the next start",
+                  durable->row.group);
+    durable->jobs->incomplete = true;
+}
+
 void durable_job_free(struct job *job)
 {
     struct durable_job *durable = durable_of(job);
@@ -482,7 +492,7 @@ void durable_job_free(struct job *job)
         durable->ended && durable->keeps & DURABLE_RESULT && job_ended(job) && job->refusal == 0;
 
     if (kept && job->forgotten)
-        durable->jobs->incomplete = true; /* it comes back at the next start */
+        leave_on_disk(durable);
     else if (kept)
         removal_add(durable->jobs->store, durable->row.number, 1u << ROWS_ENDED);
 

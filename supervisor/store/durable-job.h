@@ -53,7 +53,7 @@ struct durable_jobs {
     struct list queries;            /* struct store_task.link: they wait until `known` */
     bool letters_unread;            /* dead letters are still to be read */
     bool unreadable;                /* no row is read any more: the store is unusable */
-    bool incomplete; /* rows could not be read: a job that is not found may be on disk */
+    bool incomplete; /* rows were left out: a job that is not in memory may be on disk */
     /*
      * Called when changes of a live job have been written, or could not be (`result`: see struct
      * store_task). A failure also takes back all that was noted since, but not the end.

@@ -113,6 +113,16 @@ static int find_number(struct database *database, const struct protocol_id *id, 
     return job_rows_find(database, name, strlen(name), ret);
 }
 
+static int look_for_result(struct job_load *load, struct database *database)
+{
+    char id[PROTOCOL_ID_TEXT];
+    const int r =
+        job_rows_find_result(database, load->entries[0].number, protocol_id_format(&load->id, id));
+
+    load->has_result = r == 0;
+    return r < 0 ? r : 0;
+}
+
 static int copy_next_row(void *userdata, const struct job_row *row)
 {
     struct job_load *load = userdata;
@@ -227,7 +237,7 @@ static int load_apply(struct store_task *task, struct database *database)
             load->bytes += entry->job->payload.size;
         r = 0;
     }
-    return 0;
+    return load->kind == LOAD_ID && !load->entries[0].job ? look_for_result(load, database) : 0;
 }
 
 struct job_load *job_load_new(size_t n)

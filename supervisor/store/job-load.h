@@ -29,7 +29,7 @@ struct job_load_entry {
 
 enum job_load_kind {
     LOAD_NUMBERS, /* the rows of jobs with the numbers in `entries` */
-    LOAD_ID,      /* the row of the job with `id` */
+    LOAD_ID,      /* the row of the job with `id`, or `has_result` */
     LOAD_JOBS,    /* the next rows of jobs, without payloads */
     LOAD_ALL,     /* likewise, and those of kept results */
     LOAD_RESULTS, /* the next rows of kept results */
@@ -45,6 +45,7 @@ struct job_load {
     struct protocol_id id;
     int64_t after, after_key; /* the next rows follow these: as of job_rows_scan_ends() */
     bool more;                /* further rows may follow */
+    bool has_result;          /* the job has ended, and its result is kept */
     size_t n_read;            /* the first `n_read` rows were looked up */
     uint64_t bytes;           /* of their payloads */
     /* The payload of the first row, while its pieces are read. NULL = no pieces are being read.

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ROW job_row
 /* What may change, and what does not. The payload follows, or its size in a scan. */
@@ -462,6 +463,19 @@ int job_rows_find(struct database *database, const char *name, size_t size, int6
     *ret_number = sqlite3_column_int64(statement, 0);
     (void)sqlite3_reset(statement);
     return 0;
+}
+
+int job_rows_find_result(struct database *database, int64_t number, const char *id)
+{
+    sqlite3_stmt *statement =
+        database_query(database, "SELECT 1 FROM ended WHERE number = ?1 OR name = ?2");
+    int r;
+
+    (void)sqlite3_bind_int64(statement, 1, number);
+    row_bind_text(statement, 2, id, (uint32_t)strlen(id));
+    r = database_step(database, statement);
+    (void)sqlite3_reset(statement);
+    return r == DATABASE_E_ROW ? 0 : r < 0 ? r : JOB_ROWS_E_MISSING;
 }
 
 static const char SCAN[] = "SELECT " COLUMNS "unclean, " SIZE(payload) " FROM job WHERE number > ?1"

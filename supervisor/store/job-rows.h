@@ -164,6 +164,9 @@ int job_rows_fetch(struct database *database, int64_t number, job_row_fn fn, voi
 /* Reads the number of the row with that chosen name. Returns 0, JOB_ROWS_E_MISSING or -errno. */
 int job_rows_find(struct database *database, const char *name, size_t size, int64_t *ret_number);
 
+/* Looks for a kept result with that number or chosen name. Returns likewise. */
+int job_rows_find_result(struct database *database, int64_t number, const char *id);
+
 /* Reads at most `max` rows with numbers above `after`, in their order, without payloads. `ended`:
  * also the rows of kept results, with a `state` of enum job_state above all of enum job_row_state.
  * Returns 0, -errno, or what `fn` returned. */

@@ -1556,6 +1556,8 @@ class Hands(Case):
         s.create("kept", "echo mine", id="one")
         s.until(lambda: s.group("kept")["succeeded"] == 1)
         self.refused("StoreFailed", s.job, "one")
+        self.wait_logged(s, "kept: memory is short: the results of some jobs stay on disk")
+        self.refused("NoSuchJob", s.job, "another")
         self.refused("JobExists", s.create, "kept", "echo", id="one")
         del s.environment["TROUPE_FAULT"]
         self.restart(s)
