@@ -399,7 +399,7 @@ class Senders(Case):
         s.bridge.start()  # takes over the jobs, with their keys
         mine = s.client.store("jobs.actor.mine", "echo mine")
         self.assertEqual(self.result(s)[0], mine)
-        self.assertEqual(len(s.call("List", group="actor")["jobs"]), 4)
+        s.until(lambda: len(s.call("List", group="actor")["jobs"]) == 4)
 
 
 class Manager(Case):
