@@ -236,7 +236,7 @@ static bool takes_jobs_of(const struct group *group, const struct group *from)
 struct cell *registry_find_after_oom(const struct registry *registry, const struct job *job)
 {
     const struct group *from = job->group;
-    struct group *group = registry_find(registry, from->config->on_oom);
+    struct group *group = registry_find(registry, job->cell->config->on_oom);
     const struct cell_request request = {
         .key = job->key,
         .key_size = job->key_size,

@@ -81,8 +81,9 @@ int registry_resolve_ever(const struct registry *registry, const char *target,
 /* Finds the actor of a group, cell or slot: see find_in_groups in struct message_context. */
 bool registry_find_actor(void *registry, const char *address, struct actor **ret);
 
-/* Returns the cell of the job's key in the group that the OnOom= of its own group, which is set,
- * names, if it has room for the job. It may be new. NULL = there is none. */
+/* Returns the cell of the job's key in the group that OnOom= names, if it has room for the job. It
+ * may be new. NULL = there is none. OnOom= is set where its own cell has its configuration from:
+ * that may be the group's former one. */
 struct cell *registry_find_after_oom(const struct registry *registry, const struct job *job);
 
 /* Returns the group's name that is most like this one, or NULL. */

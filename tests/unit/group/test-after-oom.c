@@ -287,6 +287,28 @@ TEST(I5_with_cells_it_goes_on_in_that_of_its_key)
     ck_assert(list_linked(&other->live_link));
 }
 
+/* As if so many other cells had been visited that the turn for this one comes later. */
+static void delay_visits(void)
+{
+    parts.registry.walks.at = loop_now(parts.loop);
+    parts.registry.walks.left = 0;
+}
+
+TEST(I5_a_cell_that_has_not_been_told_of_a_reload_still_has_its_group)
+{
+    struct config_group *config = new_group_config("small");
+
+    config->cells = cells = CONFIG_CELLS_BY_KEY;
+    remove_group(&parts, from);
+    from = make_group("small", "big");
+    struct job *job = submit(3);
+    die_of(job, DEATH_OOM);
+    delay_visits();
+    ck_assert_int_eq(group_reconfigure(from, config), 0);
+    end_pause(job);
+    ck_assert_ptr_eq(job->group, big);
+}
+
 TEST(I5_it_can_be_cancelled_before_and_after_it_has_moved)
 {
     struct job *job = submit(3);
