@@ -219,6 +219,19 @@ class Limits(Case):
         with open(s.path("order"), encoding="ascii") as file:  # in turn
             self.assertEqual([int(line) // 3 for line in file], [0, 1, 0, 1, 0, 1])
 
+    def test_Q7_groups_share_a_limit_equally_however_many_cells_they_have(self):
+        s = self.shared({"Running": 1}, "a", many=ini(ACTOR, Pool={"Cells": "by-key"}, Limits={"Uses": "shared"}))
+        first, go = s.busy("a")
+        ids = [s.create("many", f"note {s.path('order')} {n}", key=f"k{n}") for n in range(8)]
+        s.until(lambda: s.call("GetLimits")["limits"][0]["waiting"] == 8)
+        ids.append(s.create("a", f"note {s.path('order')} 8"))
+        s.until(lambda: s.call("GetLimits")["limits"][0]["waiting"] == 9)
+        go.ring()
+        for id in [first, *ids]:
+            s.wait_job(id)
+        with open(s.path("order"), encoding="ascii") as file:
+            self.assertIn(8, [int(line) for line in file][:2])
+
     def test_Q7_lists_show_levels_and_what_waits(self):
         s = self.shared({"Rate": "100/1h", "Burst": 50, "Running": 4}, "a", "b", own=ini(ACTOR, Limits={"Running": 3, "RunningPer": "key"}))
         first, go = s.busy("a")

@@ -129,7 +129,7 @@ static void become_idle(struct limit_key *key)
     key->idle = true;
     limits->n_idle++;
     list_push_back(&limits->idle, &key->link);
-    limit_wait(&key->limit, &key->waiter, WHOLE_BURST, false);
+    limit_wait(&key->limit, &key->waiter, WHOLE_BURST, NULL, false);
 }
 
 /* Called after each change of the key: it may be freed. */
@@ -139,7 +139,7 @@ static void review(struct limit_key *key)
     if (key->returned || (!key->held && key->limit.taken > 0))
         limit_leave(&key->waiter); /* until that job leaves the queue, or ends */
     else if (key->held)
-        limit_wait(&key->limit, &key->waiter, job_cost(queue_first(key->held)), false);
+        limit_wait(&key->limit, &key->waiter, job_cost(queue_first(key->held)), NULL, false);
     else
         become_idle(key);
 }
@@ -237,7 +237,7 @@ static enum limit_verdict set_aside(struct limit_key *key, struct cell *cell, st
 
     /* Durable jobs that wait on disk are read to be set aside, and then stay in memory. */
     if (job->record && !cell_may_grow(cell, 0)) {
-        limit_wait(&key->limit, &cell->limit_waiter, job_cost(job), false);
+        limit_wait(&key->limit, &cell->limit_waiter, job_cost(job), NULL, false);
         return LIMIT_STOPS;
     }
     if (!begin_holding(key, cell))

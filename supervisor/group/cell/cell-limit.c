@@ -20,8 +20,10 @@ static void leave(struct limits *limits, struct cell *cell)
 {
     struct limit_use *use = use_of(limits, cell->limit_waiter.at);
 
-    if (use)
+    if (use) {
         use->n_cells--;
+        limit_refund(&cell->limit_waiter, &use->tag);
+    }
     limit_leave(&cell->limit_waiter);
 }
 
@@ -67,7 +69,7 @@ static bool holds_cell(struct limits *limits, struct cell *cell, unsigned cost)
     struct limit_use *at = use_of(limits, waiter->at), *use;
 
     if (at && !limit_lets(at->limit, waiter, cost)) {
-        limit_wait(at->limit, waiter, cost, false);
+        limit_wait(at->limit, waiter, cost, &at->tag, false);
         return true;
     }
     use = first_that_holds(limits, cell, cost);
@@ -77,7 +79,7 @@ static bool holds_cell(struct limits *limits, struct cell *cell, unsigned cost)
         limit_claim(at->limit, waiter, use->limit);
     leave(limits, cell);
     use->n_cells++;
-    limit_wait(use->limit, waiter, cost, at != NULL);
+    limit_wait(use->limit, waiter, cost, &use->tag, at != NULL);
     return true;
 }
 

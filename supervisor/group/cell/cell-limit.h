@@ -40,6 +40,7 @@ struct limit_use {
     struct limits *limits; /* of the group */
     struct list link;      /* in limit.uses */
     uint64_t n_cells;      /* of the group that wait */
+    uint64_t tag;          /* of the last of them: see limit_wait() */
 };
 
 /* Whether the limits that were set at run time are known: the store may not be open yet. */

@@ -106,7 +106,34 @@ bool limit_lets(const struct limit *limit, const struct limit_waiter *waiter, un
            !limit_holds(limit, cost, LIMIT_RUNNING);
 }
 
-void limit_wait(struct limit *limit, struct limit_waiter *waiter, unsigned cost, bool first)
+static void enter(struct limit *limit, struct limit_waiter *waiter, uint64_t *tag)
+{
+    struct list *at = limit->line.prev;
+
+    waiter->charged = tag ? waiter->cost : 0;
+    if (!tag) {
+        waiter->tag =
+            at != &limit->line ? list_entry(at, struct limit_waiter, link)->tag : limit->tag;
+    } else {
+        *tag = (*tag > limit->tag ? *tag : limit->tag) + waiter->cost;
+        waiter->tag = *tag;
+    }
+    while (at != &limit->line && list_entry(at, struct limit_waiter, link)->tag > waiter->tag)
+        at = at->prev;
+    list_push_front(at, &waiter->link); /* behind it */
+    waiter->at = limit;
+}
+
+static void enter_first(struct limit *limit, struct limit_waiter *waiter)
+{
+    waiter->tag = list_empty(&limit->line) ? limit->tag : first_of(limit)->tag;
+    waiter->charged = 0;
+    list_push_front(&limit->line, &waiter->link);
+    waiter->at = limit;
+}
+
+void limit_wait(struct limit *limit, struct limit_waiter *waiter, unsigned cost, uint64_t *tag,
+                bool first)
 {
     waiter->cost = cost;
     if (waiter->at != limit) {
@@ -114,12 +141,18 @@ void limit_wait(struct limit *limit, struct limit_waiter *waiter, unsigned cost,
         if (list_empty(&limit->line))
             limit->held_since = loop_now(limit->loop);
         if (first)
-            list_push_front(&limit->line, &waiter->link);
+            enter_first(limit, waiter);
         else
-            list_push_back(&limit->line, &waiter->link);
-        waiter->at = limit;
+            enter(limit, waiter, tag);
     }
     limit_review(limit);
+}
+
+void limit_refund(struct limit_waiter *waiter, uint64_t *tag)
+{
+    if (first_of(waiter->at) != waiter)
+        *tag -= waiter->charged;
+    waiter->charged = 0;
 }
 
 void limit_leave(struct limit_waiter *waiter)
@@ -128,6 +161,8 @@ void limit_leave(struct limit_waiter *waiter)
 
     if (!limit)
         return;
+    if (first_of(limit) == waiter)
+        limit->tag = waiter->tag;
     waiter->at = NULL;
     list_unlink(&waiter->link);
     limit_review(limit);

@@ -54,6 +54,8 @@ struct limit_waiter {
     struct list link; /* in limit.line */
     struct limit *at; /* NULL = it does not wait */
     unsigned cost;    /* units that it needs */
+    uint64_t tag;     /* its place in the line: see limit_wait() */
+    unsigned charged; /* how much of it counts in the tag of its group */
     /* Called for the first waiter when there is room. It may leave the line. */
     void (*turn)(struct limit_waiter *waiter);
 };
@@ -66,7 +68,8 @@ struct limit {
     uint64_t empty_at;           /* monotonic, nanoseconds: when its bucket is empty */
     uint64_t taken;              /* units of the jobs that run */
     uint32_t n_ending;           /* workers whose jobs in hand are not known: nothing is free */
-    struct list line;            /* struct limit_waiter.link */
+    struct list line;            /* struct limit_waiter.link, by their tags */
+    uint64_t tag;                /* of the last waiter that was first and has left */
     struct timer timer;          /* when the rate has room, or a claim ends */
     struct list uses;            /* struct limit_use.link, of groups that use it */
     usec_t last_at, gap; /* monotonic: the last job began, so long after the one before it */
@@ -96,11 +99,16 @@ bool limit_lets(const struct limit *limit, const struct limit_waiter *waiter, un
 /* Returns when the rate has room for a job of this cost: monotonic, microseconds. */
 usec_t limit_room_at(const struct limit *limit, unsigned cost);
 
-/* Has the waiter wait for a job of this cost: behind the others, or with `first` before them. If it
- * waits here already, it keeps its place. May call its turn(). */
-void limit_wait(struct limit *limit, struct limit_waiter *waiter, unsigned cost, bool first);
+/* Has the waiter wait for a job of this cost, or with `first` before all others. If it waits here
+ * already, it keeps its place. Groups with waiters share the units equally, however many waiters
+ * each has: a waiter comes behind the `*tag` of its group, by its cost (start-time fair queueing:
+ * Goyal, Vin, Cheng, 1996). NULL = behind all others. May call its turn(). */
+void limit_wait(struct limit *limit, struct limit_waiter *waiter, unsigned cost, uint64_t *tag,
+                bool first);
 /* Idempotent. */
 void limit_leave(struct limit_waiter *waiter);
+/* Before limit_leave(): gives back to the group's tag what a waiter that had no turn has added. */
+void limit_refund(struct limit_waiter *waiter, uint64_t *tag);
 /* Call it when the waiter had its turn, but `other` holds it. If jobs begin there at least as often
  * as here, no other waiter gets room here for a time: otherwise, as long as other waiters need both
  * limits, this one might never get both. */
