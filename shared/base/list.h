@@ -27,15 +27,20 @@ struct list {
     for (struct list *node = (head)->next, *node##_next = node->next; node != (head);              \
          node = node##_next, node##_next = node->next)
 
+/* The node of an entry, which may not exist: list_entry(head) at a list's end. */
+#define LIST_NODE(entry, type, member)                                                             \
+    ((struct list *)(void *)((char *)(entry) + offsetof(type, member)))
+
 /* Like list_for_each() and list_for_each_safe(), for what the nodes are members of. */
 #define list_for_each_entry(entry, head, type, member)                                             \
-    for (type *entry = list_entry((head)->next, type, member); &entry->member != (head);           \
+    for (type *entry = list_entry((head)->next, type, member);                                     \
+         LIST_NODE(entry, type, member) != (head);                                                 \
          entry = list_entry(entry->member.next, type, member))
 #define list_for_each_entry_safe(entry, head, type, member)                                        \
     for (type *entry = list_entry((head)->next, type, member),                                     \
-              *entry##_next = list_entry(entry->member.next, type, member);                        \
-         &entry->member != (head);                                                                 \
-         entry = entry##_next, entry##_next = list_entry(entry->member.next, type, member))
+              *entry##_next = list_entry(LIST_NODE(entry, type, member)->next, type, member);      \
+         LIST_NODE(entry, type, member) != (head); entry = entry##_next,                           \
+              entry##_next = list_entry(LIST_NODE(entry, type, member)->next, type, member))
 
 static inline void list_init(struct list *node)
 {
