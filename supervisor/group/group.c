@@ -147,9 +147,9 @@ struct group *group_free(struct group *group)
         return NULL;
     group_closing_end(group);
     group_count_end(group);
-    group_commands_end(group);
     list_until_empty (cell, &group->cells.cells, struct cell, link)
         (void)free_cell(cell);
+    group_commands_end(group); /* cells have configurations of commands */
     group_unwatch_pressure(group);
     budget_deinit(&group->budget);
     limits_deinit(&group->limits);
