@@ -26,7 +26,7 @@ enum {
 
 struct endpoint_handler {
     /* Handles a record, whose body the peer can still change. Returns 0, ENDPOINT_E_FULL (the
-     * answer has no room: called again after endpoint_resume()), ENDPOINT_E_LATER (as well),
+     * answer has no room) or ENDPOINT_E_LATER (both: called again after endpoint_resume()),
      * ENDPOINT_E_BLOB from endpoint_take() (called again when the blob is there), ENDPOINT_E_MORE,
      * or negative for a violation. Must not deinit the endpoint. */
     int (*record)(struct endpoint *endpoint, const struct ring_record *record);

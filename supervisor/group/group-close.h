@@ -29,7 +29,7 @@ struct group_closing {
 struct group_closings {
     struct list groups; /* struct group_closing.link */
     struct loop_deferred turn;
-    void (*done)(struct group_closings *closings); /* no group is left; NULL = nobody waits */
+    void (*done)(struct group_closings *closings); /* no group is left; NULL = no caller waits */
 };
 
 void group_closings_init(struct group_closings *closings);

@@ -7,7 +7,7 @@
 /* How many are kept for the next jobs. */
 #define UNUSED_MAX 4096u
 
-/* Of a result, in one turn. */
+/* Bytes of copies of a result that are made for waiters in one turn. */
 #define TOLD_BYTES (UINT64_C(4) << 20)
 
 struct job_waiter *job_waiter_new(struct job_table *table, struct job *job)

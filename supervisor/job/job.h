@@ -56,7 +56,7 @@ struct job_attempt {
     char detail[160];
 };
 
-/* Of a job that has been delayed or has backed off. */
+/* The wait of a job that was delayed or has backed off. */
 struct job_pause {
     struct alarm alarm; /* ends it */
     struct job *job;

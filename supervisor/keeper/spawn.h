@@ -145,7 +145,7 @@ int spawn(const struct spawn_options *options, struct spawn_result *ret);
  * before the first spawn(). */
 void spawn_reset_ignored_signals(void);
 
-/* What a process has used. */
+/* The resources that a process has used. */
 struct spawn_usage {
     struct timeval user, system;
     long max_rss; /* KiB */

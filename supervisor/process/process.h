@@ -86,7 +86,7 @@ struct process_subject {
 
 #define PROCESS_OOM_MAX 160
 
-/* What is known of how a process was killed. */
+/* Details of how a process was killed. */
 struct process_kill {
     char oom[PROCESS_OOM_MAX];       /* whose limit it was; of process_take_oom_kill() */
     struct forbidden_call forbidden; /* the last one; of the worker itself if it has made one */

@@ -20,7 +20,7 @@
     F(STORED, due, OPTIONAL(due, 0))                                                               \
     F(STORED, delay, OPTIONAL(delay, 0))                                                           \
     F(STORED, checkpoint, OPTIONAL(checkpoint_size, 0))
-/* What the submitter chose, and a dead letter keeps for another job. */
+/* The choices of the submitter, which a dead letter keeps for another job. */
 #define CHOSEN(F)                                                                                  \
     F(STORED, unique_high, OPTIONAL(unique_high, 0))                                               \
     F(STORED, unique_low, OPTIONAL(unique_low, 0))                                                 \
